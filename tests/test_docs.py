@@ -21,6 +21,7 @@ from cotenant.cli import main
 from cotenant.commands import COMMANDS, views
 from cotenant.commands.flags import at_dashes
 from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
+from tenants.suites import RUN, script
 from workplace import make_workplace
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -59,16 +60,20 @@ def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Captu
             assert printed.out or {"--out", "--save-target"} & {*words}, place
 
 
+def check_shown(capsys: Capture, place: str, words: list[str]) -> None:
+    """Assert that `--show` takes and shows the jobs of a run with these words."""
+    end = words.index("--") if "--" in words else len(words)
+    status = main(["run", *words[:end], "--show", *words[end:]])
+    printed = capsys.readouterr()
+    assert status == 0, (place, printed.err)
+    assert printed.out, place
+
+
 def test_commands_that_launch_are_read_to_the_choice_of_their_jobs(workspace: Path, capsys: Capture) -> None:
     lines = {place: shlex.split(line[line.index("./run") :]) for place, line in LINES.items() if "./run" in line}
     for place, (_, *words) in lines.items():
-        if {*words[:1]} & {*COMMANDS} or {"--help", "--version"} & {*words}:
-            continue
-        end = words.index("--") if "--" in words else len(words)
-        status = main(["run", *words[:end], "--show", *words[end:]])
-        printed = capsys.readouterr()
-        assert status == 0, (place, printed.err)
-        assert printed.out, place
+        if not {*words[:1]} & {*COMMANDS} and not {"--help", "--version"} & {*words}:
+            check_shown(capsys, place, words)
 
 
 def test_other_commands_take_their_flags() -> None:
@@ -118,9 +123,7 @@ def test_every_item_of_the_four_suites_has_a_verdict_and_its_command_is_one(work
         if words[0] in COMMANDS:
             importlib.import_module(f"cotenant.commands.{words[0].replace('-', '_')}").parser().parse_words(words[1:])
         elif words[0] != "--version":
-            end = words.index("--") if "--" in words else len(words)
-            assert main(["run", *words[:end], "--show", *words[end:]]) == 0, line
-            assert capsys.readouterr().out
+            check_shown(capsys, line, words)
 
 
 def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path) -> None:
@@ -151,10 +154,8 @@ def ci_commands() -> list[list[str]]:
 
 def runner_of(folder: Path) -> dict[str, str]:
     """Make a checkout of two commits, the second one slower; return the variables of a runner there."""
-    for name, more in {"pip": "true", "cotenant": f'exec {sys.executable} {ROOT}/run.py "$@"'}.items():
-        (folder / "bin").mkdir(exist_ok=True)
-        (folder / "bin" / name).write_text(f"#!/bin/sh\n{more}\n")
-        (folder / "bin" / name).chmod(0o755)
+    script(folder / "bin/pip", "true")
+    script(folder / "bin/cotenant", f'exec {shlex.join(RUN)} "$@"')
     (folder / "bin/python").symlink_to(sys.executable)
     (folder / "work").mkdir()
     environment = os.environ | {
@@ -168,10 +169,8 @@ def runner_of(folder: Path) -> dict[str, str]:
         (folder / "work/train.py").write_text(loop.format(more))
         for line in ("init -q", "add train.py", "commit -qm one"):
             subprocess.run(["git", *line.split()], cwd=folder / "work", env=environment, check=True)
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD^1"], cwd=folder / "work", capture_output=True, text=True, check=True
-    )
-    return environment | {"CI_MERGE_REQUEST_DIFF_BASE_SHA": head.stdout.strip()}
+    base = subprocess.check_output(["git", "rev-parse", "HEAD^1"], cwd=folder / "work", text=True)
+    return environment | {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base.strip()}
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["GitHub", "GitLab"])

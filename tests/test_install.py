@@ -22,9 +22,8 @@ import setuptools
 from packaging.requirements import Requirement
 
 from cotenant.commands import COMMANDS
+from tenants.suites import ROOT, script
 from workplace import make_workplace
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_common_installs_as_the_checkout_does(tmp_path: Path) -> None:
@@ -96,21 +95,23 @@ def _wheel(folder: Path, name: str, version: str) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
-def _built(folder: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Make a source distribution of this checkout and a wheel from it; return the wheel, then the distribution."""
+    folder = tmp_path_factory.mktemp("built")
     kept = shutil.ignore_patterns(".git", "workspace", "build", "*.egg-info", "__pycache__", ".venv")
     source = shutil.copytree(ROOT, folder / "source", ignore=kept)
-    build = "from setuptools.build_meta import build_{0} as made; print(made({1!r}))"
-    subprocess.run(
-        [sys.executable, "-c", build.format("sdist", str(folder))], cwd=source, check=True, capture_output=True
-    )
+
+    def build(kind: str) -> None:
+        program = f"from setuptools.build_meta import build_{kind} as made; print(made({str(folder)!r}))"
+        subprocess.run([sys.executable, "-c", program], cwd=source, check=True, capture_output=True)
+
+    build("sdist")
     shutil.rmtree(source)
     (archive,) = folder.glob("*.tar.gz")
     shutil.unpack_archive(archive, folder / "source", filter="data")
     (source,) = (folder / "source").iterdir()
-    subprocess.run(
-        [sys.executable, "-c", build.format("wheel", str(folder))], cwd=source, check=True, capture_output=True
-    )
+    build("wheel")
     shutil.rmtree(folder / "source")
     (wheel,) = folder.glob("*.whl")
     return wheel, archive
@@ -157,10 +158,10 @@ except cotenant.CotenantError as error:
 
 
 @pytest.mark.slow
-def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None:
+def test_without_torch_the_commands_that_read_are_served(tmp_path: Path, built: tuple[Path, Path]) -> None:
     """An environment of its own, with the core from the source distribution, has each command's help, and reads
     records."""
-    wheel, archive = _built(tmp_path)
+    wheel, archive = built
     packages = _environment(tmp_path, wheel)
     metadata = message_from_bytes(next(packages.glob("cotenant-*.dist-info/METADATA")).read_bytes())
     _link_required([text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text], packages)
@@ -202,10 +203,9 @@ def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_installed_wheel_runs_in_an_empty_directory(tmp_path: Path) -> None:
+def test_an_installed_wheel_runs_in_an_empty_directory(tmp_path: Path, built: tuple[Path, Path]) -> None:
     """Its environment takes all other packages from this one, and is outside of any checkout."""
-    wheel, _ = _built(tmp_path)
-    packages = _environment(tmp_path, wheel)
+    packages = _environment(tmp_path, built[0])
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     folder = tmp_path / "empty"
     folder.mkdir()
@@ -241,6 +241,7 @@ def test_debian_packages_are_one_name_a_line() -> None:
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", line) for line in lines)
 
 
+SET_UP = "ensure_environment run requirements.txt"
 PYTHON = """#!/bin/bash
 case "$*" in
 *wheels.py*) exec {python} "$@" ;;
@@ -261,18 +262,16 @@ def venv(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def in_bash(commands: str, environ: dict[str, str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run commands behind those of environment.sh."""
+    line = ["bash", "-c", f'set -euo pipefail; source "$1/scripts/environment.sh"; {commands}', "run.sh", str(ROOT)]
+    return subprocess.run(line, env={"PATH": "/usr/bin:/bin"} | environ, text=True, timeout=60, **how)
+
+
 def set_up(venv: Path, place: Path = ROOT, **environ: str) -> tuple[str, list[str]]:
     """Return the set-up's messages to a person in the folder `place`, and the words of each call of pip."""
     (venv / "asked").unlink(missing_ok=True)
-    script = 'set -euo pipefail; source "$1/scripts/environment.sh"; ensure_environment run requirements.txt'
-    ended = subprocess.run(
-        ["bash", "-c", script, "run.sh", str(ROOT)],
-        cwd=place,
-        env={"PATH": "/usr/bin:/bin", "VENV": str(venv)} | environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ended = in_bash(SET_UP, {"VENV": str(venv)} | environ, cwd=place, capture_output=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stderr, (venv / "asked").read_text().splitlines() if (venv / "asked").exists() else []
 
@@ -305,26 +304,18 @@ def test_the_set_up_takes_the_build_that_the_host_needs_and_else_the_pinned_one(
     assert len(asked) == 2
 
 
-def test_what_is_there_is_kept_where_there_is_no_device(venv: Path) -> None:
+def test_what_is_there_is_kept_where_there_is_no_device_and_it_may_be_named_from_where_one_stands(venv: Path) -> None:
     (venv / "there").write_text(f"torch=={PINS['torch']}\n")
-    said, asked = set_up(venv, TORCH_BUILD="cpu")
+    said, asked = set_up(venv, venv.parent, VENV=venv.name, TORCH_BUILD="cpu")
     assert "torch for cpu" in said
-    assert len(asked) == 2
-
-
-def test_an_environment_may_be_named_from_where_one_stands(venv: Path) -> None:
-    _, asked = set_up(venv, venv.parent, VENV=venv.name, TORCH_BUILD="cu130")
     assert len(asked) == 2
 
 
 def test_an_environment_without_pip_is_made_anew(venv: Path) -> None:
     """Debian's venv leaves one behind where python3-venv is missing, and a Ctrl-C at the wrong moment, too."""
-    python, maker = venv / "bin/python", venv / "maker"
-    maker.write_text(f'#!/bin/sh\n[ "$1 $2" != "-m venv" ] || cp {venv}/whole "$3/bin/python"\n')
-    maker.chmod(0o755)
-    python.rename(venv / "whole")
-    python.write_text("#!/bin/sh\nexit 1\n")
-    python.chmod(0o755)
+    maker = script(venv / "maker", f'[ "$1 $2" != "-m venv" ] || cp {venv}/whole "$3/bin/python"')
+    (venv / "bin/python").rename(venv / "whole")
+    script(venv / "bin/python", "exit 1")
     _, asked = set_up(venv, PYTHON=str(maker), TORCH_BUILD="cu130")
     assert len(asked) == 2
 
@@ -332,16 +323,12 @@ def test_an_environment_without_pip_is_made_anew(venv: Path) -> None:
 def test_an_interpreter_may_lie_in_a_folder_with_a_space(tmp_path: Path) -> None:
     python = tmp_path / "my python"
     python.symlink_to(sys.executable)
-    line = ["bash", "-c", 'source "$1/scripts/environment.sh"; find_python', "run.sh", str(ROOT)]
-    environ = {"PATH": "/usr/bin:/bin", "PYTHON": str(python)}
-    assert subprocess.run(line, env=environ, capture_output=True, text=True).stdout == f"{python}\n"
+    assert in_bash("find_python", {"PYTHON": str(python)}, capture_output=True).stdout == f"{python}\n"
 
 
 def test_on_a_terminal_packages_arrive_with_their_progress(venv: Path) -> None:
     ours, theirs = pty.openpty()
-    script = 'source "$1/scripts/environment.sh"; ensure_environment run requirements.txt'
-    environ = {"PATH": "/usr/bin:/bin", "VENV": str(venv), "TORCH_BUILD": "cu130"}
-    subprocess.run(["bash", "-c", script, "run.sh", str(ROOT)], env=environ, stderr=theirs, timeout=60, check=True)
+    in_bash(SET_UP, {"VENV": str(venv), "TORCH_BUILD": "cu130"}, stderr=theirs, check=True)
     os.close(theirs)
     assert b"installing the pinned packages" in os.read(ours, 4096)
     os.close(ours)

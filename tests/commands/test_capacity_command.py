@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -14,7 +13,7 @@ from cotenant.checkout import output_directory
 from cotenant.commands import capacity
 from cotenant.isolation.memory_shares import PAGE_BYTES, reserve_of
 from cotenant.machine.topology import discover
-from tenants.suites import ROOT, Suites, job, until
+from tenants.suites import RUN, Suites, job, until
 
 REFUSED = {
     "": "Capacity is of one job (--name), or of one command behind --.",
@@ -42,18 +41,9 @@ def test_its_records_lie_where_no_report_on_a_suite_takes_them_for_newer_ones_of
 
 def finds(suites: Suites, *flags: object, limit_s: float) -> subprocess.CompletedProcess[str]:
     """Run `capacity` to its end, on the first two processors."""
-    line = [sys.executable, str(ROOT / "run.py"), "capacity", "--isolation", suites.isolation]
-    line += ["--cgroup-base", suites.name, *map(str, flags)]
-    two = sorted(os.sched_getaffinity(0))[:2]
-    return subprocess.run(
-        line,
-        env=suites.environment,
-        cwd=suites.folder,
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        preexec_fn=lambda: os.sched_setaffinity(0, two),
-    )
+    two = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
+    line = ["taskset", "--cpu-list", two, *RUN, "capacity", "--isolation", suites.isolation]
+    return suites.typed([*line, "--cgroup-base", suites.name, *map(str, flags)], limit_s)
 
 
 @pytest.mark.slow

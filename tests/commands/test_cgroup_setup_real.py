@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from commands.fakehosts import cgroup_setup
 from cotenant.isolation.runs import RunName
 from cotenant.machine.limits import cgroup_mounts
 from isolation.conftest import v1_mounts
-from tenants.suites import ROOT, Suites, job
+from tenants.suites import RUN, Suites, job
 
 __all__ = ["v1_mounts"]
 pytestmark = pytest.mark.v1
@@ -106,12 +105,8 @@ def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
         # The checkout or the interpreter may lie in root's home: the user may read everything.
         user = f"setpriv --reuid {NOBODY.pw_uid} --regid {NOBODY.pw_gid} --clear-groups"
         reading = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
-        line = [*user.split(), *reading.split(), sys.executable, str(ROOT / "run.py"), "--jobs", str(jobs)]
-        environment = suites.environment | {"HOME": name}
-        ended = subprocess.run(
-            [*line, "--isolation", "v1"], env=environment, cwd=folder, capture_output=True, text=True, timeout=60
-        )
-        assert ended.returncode == 0, ended.stderr
+        line = [*user.split(), *reading.split(), *RUN, "--jobs", str(jobs)]
+        suites.typed([*line, "--isolation", "v1"], 60, status=0, HOME=name)
         records = suites.records()
         assert [record["outcome"] for record in records] == ["completed", "completed"]
         for record in records:

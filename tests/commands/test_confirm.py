@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +20,7 @@ from cotenant.launch.paths import RunPaths
 from cotenant.launch.suite import SuiteResult
 from cotenant.results.journal import FILE
 from launch.resolving import HOST
-from tenants.suites import ROOT, Suites, job
+from tenants.suites import RUN, Suites, job
 
 LAUNCHES = 5
 JOB = job(args={"--repeat": 6, "--number": 1})
@@ -75,10 +74,7 @@ Compare = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def compare(loose: Suites) -> Compare:
     def run(*given: Any, jobs: Any = None) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, str(ROOT / "run.py"), *words(loose, *given, jobs=jobs)]
-        return subprocess.run(
-            line, env=loose.environment, cwd=loose.folder, capture_output=True, text=True, timeout=300
-        )
+        return loose.typed([*RUN, *words(loose, *given, jobs=jobs)], 300)
 
     return run
 

@@ -169,16 +169,16 @@ def check_files(directory: Path, contents: list[bytes], words: list[str]) -> Non
     check(place, words)
 
 
-@examples(12, 4000)
-def test_damaged_records(count: int) -> None:
-    contents = st.lists(st.sampled_from(WHOLE).flatmap(damaged), min_size=1, max_size=4)
-    explore(count, st.tuples(contents, st.sampled_from(WORDS)), lambda place, one: check_files(place, *one))
+CONTENTS = {
+    "damaged records": st.lists(st.sampled_from(WHOLE).flatmap(damaged), min_size=1, max_size=4),
+    "odd values": odd_trees().map(lambda trees: [json.dumps(tree).encode() for tree in trees]),
+}
 
 
 @examples(12, 4000)
-def test_odd_values(count: int) -> None:
-    contents = odd_trees().map(lambda trees: [json.dumps(tree).encode() for tree in trees])
-    explore(count, st.tuples(contents, st.sampled_from(WORDS)), lambda place, one: check_files(place, *one))
+@pytest.mark.parametrize("what", CONTENTS)
+def test_records_of_any_content(count: int, what: str) -> None:
+    explore(count, st.tuples(CONTENTS[what], st.sampled_from(WORDS)), lambda place, one: check_files(place, *one))
 
 
 @examples(12, 2500)

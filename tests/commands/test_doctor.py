@@ -1,11 +1,7 @@
 """`doctor` as a person calls it: its output, its exit status, and a suite that gives the same findings."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +11,7 @@ from cotenant.commands import doctor
 from cotenant.findings.facts import SelfTest
 from cotenant.machine.cpu import Speed
 from cotenant.machine.load import Load
-from tenants.suites import ROOT, Suites, job, script
+from tenants.suites import RUN, Suites, job, script
 
 
 @pytest.fixture
@@ -106,22 +102,17 @@ def test_what_takes_seconds_is_asked_unless_it_is_to_be_quick(
 
 def test_a_bad_host_is_an_error_to_a_process_of_its_own(loose: Suites) -> None:
     words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
-    line = [sys.executable, str(ROOT / "run.py"), "doctor", *words]
     broken = script(loose.folder / "broken/torch/__init__.py", "raise ImportError('libcudart.so: wrong ELF class')")
-    environment = os.environ | {"PYTHONPATH": str(broken.parents[1])}
-    bad = subprocess.run(line, env=environment, cwd=loose.folder, capture_output=True, text=True, timeout=60)
-    assert bad.returncode == 1, bad.stderr
+    bad = loose.typed([*RUN, "doctor", *words], 60, status=1, PYTHONPATH=str(broken.parents[1]))
     answers = {answer["check"]: answer for answer in json.loads(bad.stdout)["checks"]}
     assert len(answers) > 20
     assert rules(answers["torch"]) == ["torch_broken"]
 
 
-def test_a_missing_package_of_our_own_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "msgspec.py").write_text("raise ModuleNotFoundError(\"No module named 'msgspec'\", name='msgspec')")
-    line = [sys.executable, str(ROOT / "run.py"), "doctor", "--quick"]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    ended = subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 2
+def test_a_missing_package_of_our_own_is_one_sentence(loose: Suites) -> None:
+    broken = loose.folder / "msgspec.py"
+    broken.write_text("raise ModuleNotFoundError(\"No module named 'msgspec'\", name='msgspec')")
+    ended = loose.typed([*RUN, "doctor", "--quick"], 60, status=2, PYTHONPATH=str(loose.folder))
     assert ended.stderr.startswith("cotenant: The package 'msgspec' is missing. pip install")
 
 

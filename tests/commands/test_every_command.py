@@ -21,7 +21,7 @@ import pytest
 from cotenant.choices import TOKEN_VARIABLE
 from cotenant.commands import COMMANDS
 from pages import PAGE_OF, launches, runs
-from tenants.suites import ROOT, job
+from tenants.suites import RUN, job
 from workplace import make_workplace
 
 LIMIT_S = 120
@@ -50,7 +50,6 @@ SUITE = "--jobs sums.json --isolation none --users 2"
 TABLE = {
     "--version": Shown((r"^cotenant \d+\.\d+\.\d+$",), HEAVY),
     "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
-    "help --all": Shown((r"--nnodes N", r"--settle S"), HEAVY),
     "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
     "capacity --help": Shown((r"--keep SHARE", r"nothing is applied\.$"), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
@@ -80,7 +79,6 @@ TABLE = {
     "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
     "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
-    "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
 ELSEWHERE = {
@@ -109,7 +107,7 @@ class Place:
     def types(self, line: str) -> tuple[int, str, set[str]]:
         """Return the exit status, the output and the imported modules of `./run.sh LINE`; each line runs once."""
         if line not in self._typed:
-            words = [sys.executable, "-c", PROGRAM, str(self._names), str(ROOT / "run.py"), *shlex.split(line)]
+            words = [sys.executable, "-c", PROGRAM, str(self._names), RUN[1], *shlex.split(line)]
             ended = subprocess.run(
                 words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S
             )
@@ -144,10 +142,9 @@ def test_a_command_shows_what_it_should_and_imports_no_more(lines: str, place: P
 def test_a_buyer_listens_until_it_is_interrupted(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    line = [sys.executable, str(ROOT / "run.py"), "challenge", "--listen", str(port)]
     # An empty variable, as containers hand on an unset one, names no token: one is drawn, and has to be said.
     buyer = subprocess.Popen(
-        line,
+        [*RUN, "challenge", "--listen", str(port)],
         cwd=place.folder,
         env=place.environment | {TOKEN_VARIABLE: ""},
         stdout=subprocess.PIPE,

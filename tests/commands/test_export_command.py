@@ -109,20 +109,21 @@ def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
     assert not (reports.parent / "x.csv").exists()
 
 
-@pytest.mark.parametrize("form", ["parquet", "jsonl"])
-def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsys: Capture, form: str) -> None:
-    path = exported(capsys, reports, form)
+def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsys: Capture) -> None:
+    exports = [exported(capsys, reports, form) for form in ("jsonl", "parquet")]
     for words in (
-        ["--format", "csv"],
-        ["--format", "md"],
-        ["--table", "scaling", "--format", "csv"],
-        ["--table", "throughput", "--job", "cart"],
-        ["--table", "interference", "--format", "csv"],
-        ["--format", "csv", "--job", "vae"],
+        "--format csv",
+        "--format md",
+        "--table scaling --format csv",
+        "--table throughput --job cart",
+        "--table interference --format csv",
+        "--format csv --job vae",
     ):
-        of_records, of_export = (call(capsys, "report", place, *words) for place in (reports, path))
-        assert of_export[:2] == of_records[:2], words
-        assert f"{path}: {OF_EXPORTS}" in of_export[2]
+        of_records = call(capsys, "report", reports, *words.split())
+        for path in exports:
+            of_export = call(capsys, "report", path, *words.split())
+            assert of_export[:2] == of_records[:2], (words, path)
+            assert f"{path}: {OF_EXPORTS}" in of_export[2]
     said = json.loads(call(capsys, "report", reports, "--format", "json")[1])
     again = json.loads(call(capsys, "report", path, "--format", "json")[1])
     for job in (*said["jobs"], *again["jobs"]):

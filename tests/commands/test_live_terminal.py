@@ -142,5 +142,5 @@ def test_off_a_terminal_there_are_plain_lines(loose: Suites) -> None:
     lines = ended.stdout.splitlines()
     assert [line.split()[:2] for line in lines_of_launches(lines)] == [["1/2", "a"], ["2/2", "b"]]
     assert not any(" of 2 done" in line or line.startswith(("[", "Total")) for line in lines)
-    again = loose.run(jobs, "--users", 1).stdout.splitlines()
+    again = loose.run(jobs, "--users", 1, "--name", "b").stdout.splitlines()
     assert any(re.fullmatch(r"expected: \d+ s, until \d\d:\d\d, by the last run here", line) for line in again)

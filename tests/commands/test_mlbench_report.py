@@ -11,7 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, check_refusals, write
+from cotenant.checkout import CHECKOUT
+from cotenant.commands.other_work import other_works
+from cotenant.commands.records import expected_jobs
+from cotenant.results.read import read_records
 from cotenant.results.store import write_record
+from cotenant.results.table import Rows
+from cotenant.suite.cells import arguments, expand
+from cotenant.suite.jobfile import load
+from cotenant.suite.variables import VARIABLES
 from report.making import launch
 from report.test_duets import duet
 from results.made import ISOLATION, NOON, a_lost_record, a_record, steady
@@ -161,6 +169,40 @@ def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: Capture) -> 
     write_record(tmp_path, a_record(place={"group": "all", "vcd": "0,1"}), NOON)
     assert run(capsys, "--reports", tmp_path, "--html", tmp_path / "x.html")[0] == 0
     assert "Relative device performance" not in (tmp_path / "x.html").read_text()
+
+
+def test_cells_are_expected_by_their_records_names_and_share_the_weight(tmp_path: Path) -> None:
+    sizes = {"args": {"--batch-size": [64, 128]}}
+    jobs = [{"name": "vae", "weight": 3}, {"name": "wlm"} | sizes, {"name": "scaling"} | sizes, {"name": "vae"}]
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps([{"cmd": "./vae/run.sh", "cgroup": "student"} | job for job in jobs]))
+    expected = {"vae": 3.0, "wlm.c1": 0.5, "wlm.c2": 0.5, "scaling": 1.0, "vae-2": 1.0}
+    assert expected_jobs(str(path), {"scaling": 1.0, "vae": 1.0}) == expected
+
+
+ENGINE = ("apptainer", "exec", "--bind", "/elsewhere", "/an.sif")
+
+
+def differing(place: Path, extra: tuple[str, ...], before: tuple[str, ...] = ()) -> dict[str, str]:
+    """The differences of the reference suite's own jobs, run with further arguments, on a host with other places."""
+    variables = dict.fromkeys(VARIABLES, "/elsewhere")
+    for job in load(CHECKOUT / "baselines.json").jobs:
+        (cell,) = expand(job)
+        program = str(CHECKOUT / "tasks" / job.cmd)
+        command = [*before, program, *arguments(cell, variables, extra, seed=100)]
+        write(place, launch(job.name, tenants=1, place={"command": command}))
+    return other_works(Rows.all(read_records([place]).table))
+
+
+@pytest.mark.parametrize("before", [(), ENGINE])
+def test_the_reference_is_no_other_work_wherever_its_data_lies(tmp_path: Path, before: tuple[str, ...]) -> None:
+    assert differing(tmp_path, (), before) == {}
+
+
+def test_another_batch_is_named_however_it_was_written(tmp_path: Path) -> None:
+    works = differing(tmp_path, ("--batch-size=64",))
+    assert works["convnet_fp16"] == "--batch-size 64, not 128"
+    assert "convnet" not in works, "64 is its own"
 
 
 REFUSED = {

@@ -48,40 +48,22 @@ def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: C
     machine = fleet.mig(tmp_path)
     monkeypatch.setattr(planning, "discover", lambda: machine)
     found = document(capsys, "--users", "3", "--reserve", "2G")
-    assert found["tenants"][1] == {
-        "tenant": 1,
-        "processors": "5-9,21-25",
-        "processor_total": 10,
-        "part": 1,
-        "sharers": 1,
-        "core_total": 5,
-        "nodes": "0",
-        "memory_bytes": (250 << 30) // 3 // 4096 * 4096,
-        "devices": ["0.2", "0.3"],
-        "environment": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "MIG-2,MIG-3"},
-    }
+    shares = {"processors": "5-9,21-25", "processor_total": 10, "core_total": 5, "nodes": "0"}
+    shares |= {"memory_bytes": (250 << 30) // 3 // 4096 * 4096, "devices": ["0.2", "0.3"]}
+    environment = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "MIG-2,MIG-3"}
+    assert found["tenants"][1] == {"tenant": 1, "part": 1, "sharers": 1, "environment": environment} | shares
     (box,) = found["boxes"]
     assert box["cores"][5] == {"processors": [5, 21], "tenants": [[1], [1]], "kind": ""}
     assert box["cores"][15]["tenants"] == [[], []]
-    assert [(device["label"], device["tenants"]) for device in box["devices"]] == [
-        ("0.0", [0]),
-        ("0.1", [0]),
-        ("0.2", [1]),
-        ("0.3", [1]),
-        ("0.4", [2]),
-        ("0.5", [2]),
-        ("0.6", []),
-    ]
+    assert [device["label"] for device in box["devices"]] == [f"0.{part}" for part in range(7)]
+    assert [device["tenants"] for device in box["devices"]] == [[0], [0], [1], [1], [2], [2], []]
     assert found["processors_unused"] == "15,31"
     assert found["reserve_bytes"] == 2 << 30
     total = 3 * found["tenants"][0]["memory_bytes"] + found["reserve_bytes"] + found["memory_unused_bytes"]
     assert total == found["memory_bytes"] == 252 << 30
     assert found["unenforced"] == ["nodes", "memory", "swap", "pids"]
-    assert [finding["rule"] for finding in found["findings"]] == [
-        "processors_unused",
-        "devices_idle",
-        "partitions_unused",
-    ]
+    rules = [finding["rule"] for finding in found["findings"]]
+    assert rules == ["processors_unused", "devices_idle", "partitions_unused"]
 
 
 def test_the_flags_shape_the_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

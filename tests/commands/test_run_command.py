@@ -162,11 +162,6 @@ def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Su
     assert [record["name"] for record in loose.records()] == ["job.c1", "job.c2"]
 
 
-def test_what_stands_behind_two_dashes_overrides_every_cell(loose: Suites) -> None:
-    (told,) = echoed(loose, "--", "--repeat", 5, "--new", "x y", users=1, args={"--repeat": 9, "--keep": 1})
-    assert told["argv"] == ["--keep", "1", "--repeat", "5", "--new", "x y", "--seed", "100"]
-
-
 @pytest.mark.v1
 def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
     machine = discover()
@@ -174,26 +169,13 @@ def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
     first, second = echoed(v1, "--uid", 3, env={"EXTRA": "$JOB_ID of $DEVICE_TOTAL"}, env_of_caller=caller)
     for number, told in enumerate((first, second)):
         env, threads = told["env"], str(len(told["processors"]))
-        given = dict.fromkeys((*THREADS, "CPU_COUNT"), threads) | {
-            "MINE": "kept",
-            "EXTRA": f"{number} of 2",
-            "JOB_ID": str(number),
-            "JOB_RUNNER": "cotenant",
-            "JOB_FILE": "jobs",
-            "SUITE_NAME": "jobs",
-            "BENCH_NAME": "job",
-            "RUN_ID": "3",
-            "DEVICE_TOTAL": "2",
-            "CPU_TOTAL": str(len(machine.processors)),
-            "RAM_TOTAL": str(machine.memory_bytes // 1024),
-            "USE_CUDA": str(int(bool(machine.accelerators))),
-            "BASE": str(v1.base),
-            "DATA_DIRECTORY": str(v1.folder / "sets"),
-            "OUTPUT_DIRECTORY": str(v1.output),
-            "TMPDIR": env["TEMP_DIRECTORY"],
-            "MASTER_ADDR": "127.0.0.1",
-            "COTENANT_GROUP": "student",
-        }
+        given = dict.fromkeys((*THREADS, "CPU_COUNT"), threads) | {"MINE": "kept", "EXTRA": f"{number} of 2"}
+        given |= {"JOB_RUNNER": "cotenant", "JOB_FILE": "jobs", "SUITE_NAME": "jobs", "BENCH_NAME": "job"}
+        given |= {"JOB_ID": str(number), "RUN_ID": "3", "DEVICE_TOTAL": "2", "COTENANT_GROUP": "student"}
+        given |= {"CPU_TOTAL": str(len(machine.processors)), "RAM_TOTAL": str(machine.memory_bytes // 1024)}
+        given |= {"USE_CUDA": str(int(bool(machine.accelerators))), "MASTER_ADDR": "127.0.0.1"}
+        given |= {"BASE": str(v1.base), "OUTPUT_DIRECTORY": str(v1.output), "TMPDIR": env["TEMP_DIRECTORY"]}
+        given |= {"DATA_DIRECTORY": str(v1.folder / "sets")}
         assert {name: env[name] for name in given} == given
         assert told["argv"] == ["--seed", str(3 + (number + 1) * 100)]
         assert 0 < int(env["RAM_CONSTRAINT"]) < machine.memory_bytes // 1024 // 2
@@ -224,7 +206,7 @@ def test_without_isolation_thread_counts_stay_the_callers(loose: Suites) -> None
     assert {record["isolation"]["backend"] for record in loose.records()} == {"none"}
 
 
-def test_places_come_from_the_environment_and_from_flags(
+def test_places_come_from_the_environment_and_from_flags_and_arguments_from_behind_two_dashes(
     loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     folder = loose.folder
@@ -243,9 +225,12 @@ def test_places_come_from_the_environment_and_from_flags(
     assert output(BASE=str(folder / "a base with spaces")) == folder / "a base with spaces/output"
     assert output(OUTPUT_DIRECTORY=str(folder / "named")) == folder / "named"
     assert output("--outdir", "here and there", OUTPUT_DIRECTORY="not") == folder / "here and there"
-    spaced = loose.folder / "a base with spaces"
-    ended = loose.run([job()], "--users", 1, "--no-nocache", "--verbose", BASE=str(spaced))
+    spaced, jobs = folder / "a base with spaces", [job("echo.py", args={"--repeat": 9, "--keep": 1})]
+    arguments = ("--", "--repeat", 5, "--new", "x y")
+    ended = loose.run(jobs, "--users", 1, "--no-nocache", "--verbose", *arguments, BASE=str(spaced))
     assert ended.returncode == 0, "flags of the original's scripts are accepted"
+    told = json.loads((spaced / "output/logs/job.R0.T0.log").read_text())
+    assert told["argv"] == ["--keep", "1", "--repeat", "5", "--new", "x y", "--seed", "100"]
     assert (spaced / "output/summary.txt").exists()
     first, second = ended.stdout.splitlines()[:2]
     assert ": 1 launch, " in first

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,12 +18,11 @@ from cotenant.commands.status import progress_lines, suite_of, writes_to
 from cotenant.isolation.lock import SuiteLock
 from cotenant.results.journal import Ended, Launched, Started
 from cotenant.results.store import Reserve
-from tenants.suites import ROOT, Suites, job, until
+from tenants.suites import RUN, Suites, job, until
 
 
 def ours(suites: Suites, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, str(ROOT / "run.py"), *words]
-    return subprocess.run(line, env=suites.environment, capture_output=True, text=True, timeout=60)
+    return suites.typed([*RUN, *words], 60)
 
 
 @pytest.mark.v1
@@ -127,13 +125,8 @@ def test_how_far_a_suite_is() -> None:
     anew_and_on = lines(began, first, launch("b.solo T1"), start(), first, start(resumed=True))
     assert anew_and_on == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 60 s: b, user 1 alone."]
     # Another host runs the same repetition into the same directory.
-    both = [
-        began,
-        start(host="g"),
-        launch("a", "g"),
-        launch("b.solo T1", "g"),
-        Ended(suite="s", uid=0, time="t", host="g"),
-    ]
+    of_other = [start(host="g"), launch("a", "g"), launch("b.solo T1", "g")]
+    both = [began, *of_other, Ended(suite="s", uid=0, time="t", host="g")]
     assert lines(*both)[0] == "s, repetition 0, in /out: 0 of 2 launches done."
     assert lines(*both, runs=False) == ["s, repetition 0, in /out: 2 of 2 launches done.", "It ended at tZ."]
     assert lines(*both[:-1], runs=False)[1] == "It began on g, where `status` says whether it still runs."

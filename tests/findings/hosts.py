@@ -53,21 +53,9 @@ def server(**changes: Any) -> Machine:
 
 def board(index: int, **changes: Any) -> DeviceState:
     """One device's state, in good order."""
-    fields: dict[str, Any] = {
-        "index": index,
-        "processes": (),
-        "mps": False,
-        "mig": False,
-        "mig_pending": False,
-        "persistent": True,
-        "ecc": True,
-        "uncorrected_errors": 0,
-        "repair_pending": False,
-        "compute_mode": "default",
-        "power_limit_w": 300.0,
-        "power_default_w": 300.0,
-        "slowed_by": (),
-    }
+    fields: dict[str, Any] = dict.fromkeys(("mps", "mig", "mig_pending", "repair_pending"), False)
+    fields |= dict.fromkeys(("persistent", "ecc"), True) | dict.fromkeys(("power_limit_w", "power_default_w"), 300.0)
+    fields |= {"index": index, "processes": (), "uncorrected_errors": 0, "compute_mode": "default", "slowed_by": ()}
     return DeviceState(**fields | changes)
 
 

@@ -17,28 +17,38 @@ from results.made import ARGUMENTS, ISOLATION, T0_NS, a_part, a_record, observed
 Made = Callable[[], Record]
 
 
+def changed(record: Record, **changes: Any) -> Record:
+    """Return the record with these changes, and with the findings that follow."""
+    other = replace(record, **changes | {"findings": []})
+    return replace(other, findings=findings_of(other))
+
+
 def shared(record: Record) -> Record:
     """Return the record as of a tenant that shares its processors with another."""
-    sharing = replace(record, sharers=2, findings=[])
-    return replace(sharing, findings=findings_of(sharing))
+    return changed(record, sharers=2)
 
 
-def learning(record: Record) -> Record:
-    """Return the record as of a tenant whose work depends on its training so far."""
-    observing = replace(record, observed=record.observed | {"work_learned": True}, findings=[])
-    return replace(observing, findings=findings_of(observing))
-
-
-def on_one_device(record: Record, mode: str, sharers: int) -> Record:
-    """Return the record as of a tenant that shares its device with others."""
-    sharing = replace(record, share=SharedDevice(mode, mode, sharers, None, None, "", None), findings=[])
-    return replace(sharing, findings=findings_of(sharing))
+def on_one_device(record: Record, mode: str) -> Record:
+    """Return the record as of a tenant that shares its device with another."""
+    return changed(record, share=SharedDevice(mode, mode, 2, None, None, "", None))
 
 
 def among_pairs(record: Record) -> Record:
     """Return the record as of a tenant of a pair in a launch of six tenants."""
-    met = replace(record, findings=[], blocks=Blocks(9, 41, 41, 0, "freezer", 500_000, 3_000_000, residents=6))
-    return replace(met, findings=findings_of(met))
+    return changed(record, blocks=Blocks(9, 41, 41, 0, "freezer", 500_000, 3_000_000, residents=6))
+
+
+def metered(**meters: Any) -> Record:
+    return a_record(common={"meters": meters})
+
+
+def seen(**observed: Any) -> Record:
+    return a_record(told={"part": a_part(observed=observed)})
+
+
+def in_precision(precision: str, **observed: Any) -> Record:
+    """A record of a tenant that was asked for a precision, and was observed."""
+    return a_record(told={"part": a_part(arguments=ARGUMENTS | {"precision": precision}, observed=observed)})
 
 
 def with_events(factor: float, more: int = 0) -> Record:
@@ -53,15 +63,9 @@ def issued(lead: float) -> Record:
     return a_record(told={"observations": rows})
 
 
-def asked_and_seen(precision: str, dtype: str | None) -> Record:
-    part = a_part(arguments=ARGUMENTS | {"precision": precision}, observed={"dtype": dtype})
-    return a_record(told={"part": part})
-
-
 def mixed(products: object) -> Record:
     """A record in bf16 whose step had matrix products of these dtypes."""
-    seen = {"dtype": "bf16", "products": products}
-    return a_record(told={"part": a_part(arguments=ARGUMENTS | {"precision": "bf16"}, observed=seen)})
+    return in_precision("bf16", dtype="bf16", products=products)
 
 
 def inside(share: float) -> Record:
@@ -81,7 +85,7 @@ def working(*tenants: tuple[float, float, float, float], foreign: float = 0.0) -
     """
     names = ("own", "beside", "beside_s", "observed_s")
     seen = [{"tenant": at, "by": "processors"} | dict(zip(names, of, strict=True)) for at, of in enumerate(tenants)]
-    return a_record(common={"meters": beside(foreign, total=2).meters | {"beside": seen}})
+    return metered(**beside(foreign, total=2).meters | {"beside": seen})
 
 
 def begun(
@@ -98,10 +102,6 @@ def unenforced(*names: str) -> Record:
     return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
 
 
-def runner(share: float) -> Record:
-    return a_record(common={"meters": {"runner_processor_share": share}})
-
-
 def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30, files: int = 4) -> Record:
     isolation = replace(ISOLATION, policies={"cache": policy})
     seen = {"files": files, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
@@ -114,15 +114,9 @@ def durations(*durations_ms: float, **told: Any) -> Record:
 
 def on_host(**changes: Any) -> Record:
     """A record of a launch on a quiet host, with these changes to the host's meters."""
-    quiet: dict[str, Any] = {
-        "swapped_in_bytes": 0,
-        "swapped_out_bytes": 0,
-        "memory_kills_outside": 0,
-        "stolen_share": 0.0,
-        "processor_throttles": None,
-        "devices": [],
-    }
-    return a_record(common={"meters": {"host": quiet | changes}})
+    quiet: dict[str, Any] = {"stolen_share": 0.0, "processor_throttles": None, "devices": []}
+    quiet |= dict.fromkeys(("swapped_in_bytes", "swapped_out_bytes", "memory_kills_outside"), 0)
+    return metered(host=quiet | changes)
 
 
 def refused(times: int | None) -> Record:
@@ -137,7 +131,7 @@ def slowed(power_ns: int | None, thermal_ns: int | None) -> dict[str, Any]:
 def beside(busy: float, window_s: float = 12.0, total: int = 8, **changes: Any) -> Record:
     """A record of a launch beside which others kept `busy` of `total` processors at work."""
     foreign = {"processors": busy, "host_processors": total, "busiest": [], **changes}
-    return a_record(common={"meters": {"foreign": foreign, "sampling": {"window_s": window_s}}})
+    return metered(foreign=foreign, sampling={"window_s": window_s})
 
 
 def computed(flops_per_step: float, **seen: Any) -> Record:
@@ -148,14 +142,12 @@ def computed(flops_per_step: float, **seen: Any) -> Record:
 
 def padded(items: float, words: float, *, item_is_row: bool = False) -> Record:
     """A record whose batch has 75 places for words, `words` of them filled, and counts `items`."""
-    seen = {"items_per_step": items, "words_per_step": words, "padding": 1 - words / 75, "item_is_row": item_is_row}
-    return a_record(told={"part": a_part(observed=seen)})
+    return seen(items_per_step=items, words_per_step=words, padding=1 - words / 75, item_is_row=item_is_row)
 
 
 def sized(after: float, batches: int, before: float = 1.0) -> Record:
     """A record of `batches` batches, an item of which held `after` numbers, and `before` in the warm-up."""
-    sizes = {"warm_up": before, "observed": after, "batches": batches}
-    return a_record(told={"part": a_part(observed={"size_per_item": sizes})})
+    return seen(size_per_item={"warm_up": before, "observed": after, "batches": batches})
 
 
 def unmeasured(absent: dict[str, str], uncounted: list[str], outcome: str = "completed") -> Record:
@@ -199,8 +191,8 @@ def shared_by(asked: str, seen: str) -> Record:
     return a_record(place={"share": SharedDevice(asked, seen, 4, 0.25, 1 << 30, "", None)})
 
 
-def scaled(devices: int, efficiency: float) -> Record:
-    return a_record(common={"meters": {"scaling": {"devices": devices, "efficiency": efficiency}}})
+def scaled(efficiency: float) -> Record:
+    return metered(scaling={"devices": 8, "efficiency": efficiency})
 
 
 def owning(devices: int, ranks: int, *words: str, group: str = "all", **seen: Any) -> Record:
@@ -228,12 +220,11 @@ def wobbling(n: int = 20) -> list[float]:
 
 
 def trained(expected: object, ran: object) -> Record:
-    return a_record(told={"part": a_part(observed={"updates_credited": expected, "updates": ran})})
+    return seen(updates_credited=expected, updates=ran)
 
 
 def scaled_by(updates: object, skipped: object) -> Record:
-    seen = {"dtype": "fp16", "updates_scaled": updates, "updates_skipped": skipped}
-    return a_record(told={"part": a_part(arguments=ARGUMENTS | {"precision": "fp16"}, observed=seen)})
+    return in_precision("fp16", dtype="fp16", updates_scaled=updates, updates_skipped=skipped)
 
 
 def rows_of(items: float, item_is_row: bool = True) -> Record:

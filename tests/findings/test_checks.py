@@ -189,15 +189,8 @@ def test_of_a_host_in_good_order_nothing_is_said_and_every_check_knows_a_fault()
 
 
 def test_questions_that_do_not_arise_are_not_asked() -> None:
-    bare = host(
-        machine=machine(cores=4),
-        devices=(),
-        plan=None,
-        isolation=None,
-        self_test=None,
-        jobs=None,
-        speed=None,
-    )
+    unknown = dict.fromkeys(("plan", "isolation", "self_test", "jobs", "speed"))
+    bare = host(machine=machine(cores=4), devices=(), **unknown)
     groups = {check.group for check, _ in ask_all(CHECKS, bare)}
     assert groups == {"isolation", "processors", "memory", "devices", "disk"}
     assert [check.name for check, _ in ask_all(CHECKS, bare) if check.group == "devices"] == ["devices"]

@@ -1,8 +1,8 @@
-"""The page of findings is made from the source, and so never behind it."""
+"""The page of findings is made from the source, and so never behind it; doctor's explains every check and finding."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from types import ModuleType
 
 import pytest
@@ -10,10 +10,19 @@ from findings_page import PACKAGE, SECTIONS, Entry, entries, made_in, page
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import RecordRule, declared, record_rule
+from cotenant.findings.checks import CHECKS
 from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES, findings_of
 from results.made import a_record
+from tenants.suites import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
+OF_DOCTOR = (DOCS / "doctor.md").read_text()
+OF_RULES = {"swapped", "stolen", "throttled", "memory_kills", "not_enforced"}
+SOURCES = (
+    *PACKAGE.glob("findings/checks/*.py"),
+    *(PACKAGE / name for name in ("commands/doctor.py", "launch/needs.py", "isolation/choose.py")),
+    *PACKAGE.glob("isolation/plan*.py"),
+)
 
 
 def test_the_page_is_that_of_the_source() -> None:
@@ -62,3 +71,16 @@ def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
         Entry("odd_seed", ("error", "warning"), "… is odd.", "Choose another. See why."),
         Entry("elsewhere", ("info",), "What it is about.", ""),
     ]
+
+
+def test_every_check_is_on_doctors_page_with_the_mark_of_the_suites_own() -> None:
+    rows = re.findall(r"^\| ([\w/ -]+?)( \*)? \| [^|]+ \| [^|]+ \|$", OF_DOCTOR, re.MULTILINE)
+    found = {name: bool(mark) for name, mark in rows if name not in ("check", "finding", "---")}
+    assert found == {check.name: check.every_suite for check in CHECKS}
+
+
+def test_every_finding_is_on_doctors_page_and_no_other() -> None:
+    made = {entry.rule for path in SOURCES for entry in made_in(path.read_text())} | OF_RULES
+    written = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", OF_DOCTOR)) - {"warning", "info", "error", "doctor"}
+    assert made <= written
+    assert written - made == {"runner_share"}

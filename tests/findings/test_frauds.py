@@ -17,6 +17,7 @@ from cotenant.results.store import write_record
 from results.made import ARGUMENTS, NOON, a_part, a_record, observed, steady
 from tenants.suites import Suites, job, script
 
+HONEST = 5
 T4 = {"dtype": "fp32", "device": "cuda", "flops_per_step": 2e11}
 
 
@@ -49,8 +50,8 @@ FRAUDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
-    """Five honest repetitions; the sixth is left for the fraud."""
-    for uid in range(5):
+    """Five honest repetitions; those behind them are left for frauds."""
+    for uid in range(HONEST):
         write_record(tmp_path, a_launch(uid), NOON + timedelta(minutes=uid))
     return tmp_path
 
@@ -72,55 +73,42 @@ def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
     return [line["node"]["rate"], compared["a"], compared["b"], float(row[5])]
 
 
-@pytest.mark.parametrize("name", FRAUDS)
-def test_a_fraud_is_invalid_and_averaged_nowhere(name: str, reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rule, told = FRAUDS[name]
+def test_frauds_are_invalid_and_averaged_nowhere(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     honest = rates(capsys, reports)
-    fraud = a_launch(5, told=told)
-    assert fraud.invalid
-    errors = [one.rule for one in fraud.findings if one.severity == "error"]
-    assert rule in errors
-    write_record(reports, fraud, NOON + timedelta(hours=1))
+    for uid, (name, (_, told)) in enumerate(FRAUDS.items(), HONEST):
+        fraud = a_launch(uid, told=told)
+        assert fraud.invalid, name
+        write_record(reports, fraud, NOON + timedelta(hours=uid))
     assert rates(capsys, reports) == honest
-    out, _ = said(capsys, "report", reports)
-    assert "5/6 clean" in out
-    assert f"repetition 5: user 0 is INVALID ({', '.join(errors)})" in out
-    assert f"repetition 5: user 0 is INVALID ({rule}" in said(capsys, "compare", reports, reports)[1]
-    assert f"INVALID: {rule}" in said(capsys, "mlbench-report", "--reports", reports)[0]
+    reported = said(capsys, "report", reports)[0]
+    compared = said(capsys, "compare", reports, reports)[1]
+    scored = said(capsys, "mlbench-report", "--reports", reports)[0]
+    assert f"{HONEST}/{HONEST + len(FRAUDS)} clean" in reported
+    for uid, (rule, told) in enumerate(FRAUDS.values(), HONEST):
+        errors = [one.rule for one in a_launch(uid, told=told).findings if one.severity == "error"]
+        assert rule in errors
+        assert f"repetition {uid}: user 0 is INVALID ({', '.join(errors)})" in reported
+        assert f"repetition {uid}: user 0 is INVALID ({rule}" in compared
+        assert f"INVALID: {rule}" in scored
 
 
-def test_a_crashed_job_is_not_done_because_somebody_says_so(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_launch_of_its_own_is_averaged_nowhere(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A crash that somebody calls completed, a copy of a launch, and what an earlier launch of four tenants left."""
     honest = rates(capsys, reports)
-    path = write_record(reports, a_launch(5), NOON + timedelta(hours=1))
-    fields = json.loads(path.read_text())
-    path.write_text(json.dumps(fields | {"outcome": "failed", "message": "It fell."}))
-    assert rates(capsys, reports) == honest
-    assert "vae R5 user 0: failed: It fell." in said(capsys, "report", reports)[0]
-
-
-def test_a_copied_launch_is_no_second_launch(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    honest = rates(capsys, reports)
-    copy = replace(a_launch(2), run_id=5)
-    write_record(reports, copy, NOON + timedelta(hours=1))
-    assert rates(capsys, reports) == honest
-    sentence = "vae, repetition 5: it began at the same moment as repetition 2, and is a copy of it; it does not count."
-    for reader in (["report"], ["compare", reports], ["mlbench-report", "--reports"]):
-        assert sentence in " ".join(" ".join(said(capsys, *reader, reports)).split())
-
-
-def test_what_an_earlier_launch_left_is_not_added_to_a_newer_one(
-    reports: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The earlier launch had four tenants, the newer one has fewer, in the same directory under the same number."""
-    honest = rates(capsys, reports)
+    crashed = write_record(reports, a_launch(5), NOON + timedelta(hours=1))
+    crashed.write_text(json.dumps(json.loads(crashed.read_text()) | {"outcome": "failed", "message": "It fell."}))
+    write_record(reports, replace(a_launch(2), run_id=6), NOON + timedelta(hours=1))
     for tenant in range(1, 4):
         where = {"tenant": tenant, "tenants": 4, "vcd": str(tenant)}
         before = a_launch(0, place=where, common={"started": NOON - timedelta(hours=1)})
         write_record(reports, before, NOON - timedelta(hours=1))
     assert rates(capsys, reports) == honest
-    assert (
-        "vae, repetition 0: there are records of several runs; the newest count." in said(capsys, "report", reports)[0]
-    )
+    reported = said(capsys, "report", reports)[0]
+    assert "vae R5 user 0: failed: It fell." in reported
+    assert "vae, repetition 0: there are records of several runs; the newest count." in reported
+    sentence = "vae, repetition 6: it began at the same moment as repetition 2, and is a copy of it; it does not count."
+    for reader in (["report"], ["compare", reports], ["mlbench-report", "--reports"]):
+        assert sentence in " ".join(" ".join(said(capsys, *reader, reports)).split())
 
 
 def test_what_a_newer_run_never_reached_is_said_to_be_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,16 +182,6 @@ def test_honest_and_fraudulent_tasks_through_real_launches(loose: Suites, capsys
     counted = loose.records()[0]["observed"]
     assert (counted["updates"], counted["updates_credited"]) == (180, 180)
     assert said(capsys, "report", loose.output)[0].count("INVALID") >= len(PLANTED)
-
-
-def test_two_tenants_with_one_seed_through_a_real_launch(loose: Suites) -> None:
-    assert loose.run([job("planted.py", "--one-seed", "--repeat", 8)], "--users", 2).returncode == 0
-    records = loose.records()
-    assert len(records) == 2
-    for record in records:
-        found = {one["rule"]: one for one in record["findings"]}
-        assert {"same_seed", "seed"} <= found.keys()
-        assert found["same_seed"]["severity"] == "warning"
 
 
 def test_a_crash_that_a_script_swallowed_is_no_success(loose: Suites) -> None:

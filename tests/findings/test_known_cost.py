@@ -79,14 +79,18 @@ def test_what_was_planted_is_found_and_nothing_else(words: list[str], expected: 
     [
         pytest.param([], set(), marks=pytest.mark.slow),
         pytest.param(["--drift", "0.3"], {"drift"}, marks=pytest.mark.slow),
-        (["--spike", "7", "--stall", "15", "--slow-tenant", "1"], {"outliers", "input_stall", "slow_user"}),
+        (
+            ["--spike", "7", "--stall", "15", "--slow-tenant", "1", "--one-seed"],
+            {"outliers", "input_stall", "slow_user", "same_seed", "seed"},
+        ),
     ],
-    ids=["steady", "drift", "spike, stall, slow user"],
+    ids=["steady", "drift", "spike, stall, slow user, one seed"],
 )
 def test_through_a_real_launch(loose: Suites, words: list[str], planted_here: set[str]) -> None:
     ended = loose.run([job("planted.py", "--repeat", 22, *words)], "--users", TENANTS, "--strict")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     records = loose.records()
+    assert len(records) == TENANTS
     for record in records:
         assert record["statistics"]["median"] == pytest.approx(true_rate(words, record["tenant"]), rel=0.01)
     found = {finding["rule"] for record in records for finding in record["findings"]}

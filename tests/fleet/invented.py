@@ -21,6 +21,8 @@ JOBS = {
     **dict.fromkeys(("vae", "toy_reg", "cart"), "latency"),
 }
 """Jobs with the resource that profiles/resources.csv gives them."""
+FAILED: dict[str, Any] = {"completed": False, "outcome": "device_out_of_memory", "statistics": None, "train_item": None}
+"""Fields of a record without a rate."""
 COMPUTE = tuple(job for job, resource in JOBS.items() if resource == "compute")
 
 
@@ -32,13 +34,16 @@ def _fields() -> dict[str, Any]:
     return fields
 
 
-def fields_of(node: str, job: str, uid: int, rate: float, **changes: Any) -> dict[str, Any]:
-    """The fields of a record of a launch of one tenant at this rate."""
+def put(place: Path, node: str, job: str, uid: int = 0, rate: float = 100.0, **changes: Any) -> None:
+    """Write the record of a launch of one tenant at this rate into a node's folder, in the place of an earlier one."""
     fields = copy.deepcopy(_fields())
     fields["statistics"]["median"] = rate
     moment = f"2026-03-14T{12 + uid % 10}:00:00+00:00"
     identity = {"hostname": node, "name": job, "run_id": uid, "version": f"of {job}", "unique_id": f"{job:64}"}
-    return fields | identity | {"start_time": moment, "suite_start_time": moment, "findings": []} | changes
+    fields |= identity | {"start_time": moment, "suite_start_time": moment, "findings": []} | changes
+    path = place / node / f"s.{job}.R{fields['run_id']}.D{fields['tenant']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(fields))
 
 
 def machine(power_w: float = 700.0, kernel: str = "6.1.0") -> dict[str, Any]:
@@ -64,11 +69,8 @@ def write_fleet(
     levels = {node: chance.gauss(0, spread) for node in nodes}
     for uid in range(4 if again else 1):
         for node in nodes if uid == 0 else again:
-            folder = place / node
-            folder.mkdir(parents=True, exist_ok=True)
             for number, job in enumerate(JOBS):
                 kept = 1 - (slow or {}).get((node, job), 0.0)
                 rate = 100.0 * (number + 1) * kept * (1 + levels[node]) * (1 + chance.gauss(0, 0.004))
-                fields = fields_of(node, job, uid, rate, **(changes or {}).get(node, {}))
-                (folder / f"s.{job}.R{uid}.D0.json").write_text(json.dumps(fields))
+                put(place, node, job, uid, rate, **(changes or {}).get(node, {}))
     return place

@@ -16,7 +16,7 @@ from cotenant.errors import CotenantError
 from cotenant.fleet.manifest import FleetManifest, NodeState, write_manifest
 from cotenant.fleet.resources import read_resources, resource_of, witnesses
 from cotenant.report.fleet_groups import chosen
-from fleet.invented import COMPUTE, JOBS, fields_of, machine, write_fleet
+from fleet.invented import COMPUTE, FAILED, JOBS, machine, put, write_fleet
 
 NODES = [f"node{number:02}" for number in range(14)]
 HEALTHY = NODES[10:]
@@ -69,6 +69,7 @@ def test_a_page_has_a_distribution_of_each_job(fleet: Path, tmp_path: Path, caps
 
 def test_other_programs_read_it(fleet: Path, tmp_path: Path, capsys: Capture) -> None:
     document = json.loads(report(capsys, fleet, "--json")[1])
+    verdicts = [(node["node"], node["verdict"]) for node in document["nodes"]]
     assert (document["schema"], document["accepted"]) == ("cotenant-fleet-report-1", False)
     (slow,) = [node for node in document["nodes"] if node["node"] == "node03"]
     assert slow["ratio_low"] < slow["ratio"] < slow["ratio_high"] < 0.95
@@ -79,9 +80,7 @@ def test_other_programs_read_it(fleet: Path, tmp_path: Path, capsys: Capture) ->
     export = tmp_path / "rows.parquet"
     assert call(capsys, "export", fleet, "--out", export)[0] == 0
     again = json.loads(report(capsys, export, "--json")[1])
-    assert [(node["node"], node["verdict"]) for node in again["nodes"]] == [
-        (node["node"], node["verdict"]) for node in document["nodes"]
-    ]
+    assert [(node["node"], node["verdict"]) for node in again["nodes"]] == verdicts
     assert again["inventory"] == []
 
 
@@ -127,14 +126,12 @@ def test_a_bin_is_named_and_no_fault(tmp_path: Path, capsys: Capture) -> None:
 
 def test_a_launch_that_failed_once_is_repeated_first(tmp_path: Path, capsys: Capture) -> None:
     place = write_fleet(tmp_path, NODES[:8])
-    failed = fields_of("node02", "vae", 0, 1.0, completed=False, outcome="device_out_of_memory", statistics=None)
-    (place / "node02" / "s.vae.R0.D0.json").write_text(json.dumps(failed | {"train_item": None}))
+    put(place, "node02", "vae", **FAILED)
     status, text, _ = report(capsys, place)
     assert (status, "1 SUSPECT, 7 ACCEPT" in text) == (1, True)
-    again = place / "node02" / "s.vae.R1.D0.json"
-    again.write_text(json.dumps(fields_of("node02", "vae", 1, 600.0)))
+    put(place, "node02", "vae", 1, 600.0)
     assert report(capsys, place)[0] == 0
-    again.write_text(json.dumps(failed | {"train_item": None, "run_id": 1}))
+    put(place, "node02", "vae", 1, **FAILED)
     status, text, _ = report(capsys, place)
     assert (status, "1 UNSTABLE, 7 ACCEPT" in text) == (1, True)
 
@@ -142,8 +139,7 @@ def test_a_launch_that_failed_once_is_repeated_first(tmp_path: Path, capsys: Cap
 def test_a_job_that_fails_on_most_nodes_is_named_though_no_node_is(tmp_path: Path, capsys: Capture) -> None:
     place = write_fleet(tmp_path, NODES[:8])
     for node in NODES[:8]:
-        lost = fields_of(node, "vae", 0, 1.0, completed=False, outcome="missing_data", statistics=None)
-        (place / node / "s.vae.R0.D0.json").write_text(json.dumps(lost | {"train_item": None}))
+        put(place, node, "vae", **FAILED | {"outcome": "missing_data"})
     status, text, _ = report(capsys, place)
     assert (status, "8 nodes: ACCEPTED" in text) == (0, True)
     assert "Failed on most nodes, so that no node is to blame: vae (user 0 missing_data)." in text
@@ -151,8 +147,7 @@ def test_a_job_that_fails_on_most_nodes_is_named_though_no_node_is(tmp_path: Pat
 
 def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> None:
     place = write_fleet(tmp_path / "f", NODES[:9], changes={node: {"hostname": "one"} for node in NODES[:9]})
-    lost = fields_of("one", "vae", 0, 1.0, completed=False, outcome="device_out_of_memory", statistics=None)
-    (place / "node02" / "s.vae.R0.D0.json").write_text(json.dumps(lost | {"train_item": None}))
+    put(place, "node02", "vae", hostname="one", **FAILED)
     (place / "node04" / "s.vae.R0.D0.json").unlink()
     states = {node: NodeState("one", "finished") for node in NODES[:9]}
     states["node04"] = NodeState("one", "lost", "its process ended.")
@@ -172,38 +167,28 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
 
 
 def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: Capture) -> None:
-    failed = {"completed": False, "outcome": "device_out_of_memory", "statistics": None, "train_item": None}
-    changes = {"node04": failed, "node05": {"run_id": 5}}  # As from a job array that gives its number to --uid.
+    changes = {"node04": FAILED, "node05": {"run_id": 5}}  # As from a job array that gives its number to --uid.
     place = write_fleet(tmp_path / "six", NODES[:9], changes=changes)
     status, text, _ = report(capsys, place, "--json")
-    absent = {(each["node"], each["reason"]) for each in json.loads(text)["nodes"] if each["verdict"] == "ABSENT"}
-    assert (status, absent) == (
-        1,
-        {
-            ("node04", "none of its launches has a rate"),
-            ("node05", "none of its launches is of the repetition and the work in which most nodes are compared"),
-        },
-    )
+    assert status == 1
+    assert {each["node"]: each["reason"] for each in json.loads(text)["nodes"] if each["verdict"] == "ABSENT"} == {
+        "node04": "none of its launches has a rate",
+        "node05": "none of its launches is of the repetition and the work in which most nodes are compared",
+    }
     pair = write_fleet(tmp_path / "two", NODES[:2])
-    (pair / "node01" / "s.vae.R0.D0.json").write_text(json.dumps(fields_of("node01", "vae", 0, 1.0) | failed))
-    document = json.loads(report(capsys, pair, "--json")[1])
-    assert [(each["node"], each["verdict"]) for each in document["nodes"]] == [
-        ("node01", "SUSPECT"),
-        ("node01", "UNTESTED"),
-        ("node00", "UNTESTED"),
-    ]
+    put(pair, "node01", "vae", **FAILED)
+    found = [(each["node"], each["verdict"]) for each in json.loads(report(capsys, pair, "--json")[1])["nodes"]]
+    assert found == [("node01", "SUSPECT"), ("node01", "UNTESTED"), ("node00", "UNTESTED")]
 
 
 def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture) -> None:
     """One of three devices at 0.8 costs 7 % of their sum; the record that shows it is the device's own."""
     for node in NODES[:9]:
-        (tmp_path / node).mkdir()
         for job in [*COMPUTE, "recom", "vae"]:
             for tenant in range(3):
                 slow = (node, tenant) == ("node05", 2) and job in COMPUTE
                 place = {"tenant": tenant, "jr_id": tenant, "vcd": str(tenant), "tenants": 3}
-                fields = fields_of(node, job, 0, 80.0 if slow else 100.0, **place)
-                (tmp_path / node / f"s.{job}.R0.D{tenant}.json").write_text(json.dumps(fields))
+                put(tmp_path, node, job, rate=80.0 if slow else 100.0, **place)
     status, text, _ = report(capsys, tmp_path)
     (line,) = [line for line in text.splitlines() if "SUSPECT  " in line]
     assert status == 1
@@ -216,19 +201,14 @@ def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture
 def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> None:
     slow = {(node, job): 0.1 for node in NODES[7:] for job in JOBS}
     place = write_fleet(tmp_path / "g", NODES, slow, spread=0.005)
-    text = report(
-        capsys,
-        place,
-        "--group",
-        "old=node00,node01,node02,node03,node04,node05,node06",
-        "--group",
-        "new=node*[789],node1?",
-    )[1]
+    groups = ("--group", f"old={','.join(NODES[:7])}", "--group", "new=node*[789],node1?")
+    text = report(capsys, place, *groups)[1]
     part = text[text.index("A: old, 7 nodes; B: new, 7 nodes") :]
     assert part.count("SLOWER") == len(JOBS)
 
 
-def test_groups_are_of_nodes_that_there_are() -> None:
+def test_groups_are_of_nodes_that_there_are_and_in_no_document(capsys: Capture) -> None:
+    check_refusals(capsys, "fleet report .", {"--group a=x --group b=y --json": "--format json holds no groups."})
     assert chosen(["a=node0[12]", "b=node1?,node09"], NODES) == {
         "a": ["node01", "node02"],
         "b": ["node09", "node10", "node11", "node12", "node13"],
@@ -244,29 +224,9 @@ def test_groups_are_of_nodes_that_there_are() -> None:
             chosen(groups, NODES)
 
 
-def test_there_has_to_be_something_to_report(tmp_path: Path, capsys: Capture) -> None:
-    refused = {
-        "repeat": "A fleet has no 'repeat'.",
-        f"report {tmp_path / 'none'}": "does not exist",
-        "report . --group a=x --group b=y --json": "--format json holds no groups.",
-    }
-    check_refusals(capsys, "fleet", refused)
-
-
 def test_a_resource_is_named_by_patterns_and_by_few_witnesses() -> None:
     table = read_resources(Path(__file__).parents[2] / "profiles" / "resources.csv")
     named = {
-        job: resource_of(job, table)
-        for job in (
-            "convnet_fp16",
-            "convnet_distributed_fp16",
-            "bert_base_squad_bf16",
-            "gnn_bf16",
-            "scaling.c2",
-            "mine",
-        )
-    }
-    assert named == {
         "convnet_fp16": "compute",
         "convnet_distributed_fp16": "links",
         "bert_base_squad_bf16": "compute",
@@ -274,6 +234,7 @@ def test_a_resource_is_named_by_patterns_and_by_few_witnesses() -> None:
         "scaling.c2": "links",
         "mine": "",
     }
+    assert {job: resource_of(job, table) for job in named} == named
     jobs = ["convnet", "convnet_fp16", "wlm", "wlmfp16", "dcgan", "vae", "reso", "mine"]
     assert witnesses(jobs, table, 2) == ["convnet", "wlm", "wlmfp16", "dcgan", "vae", "mine"]
     # Jobs of one name are as many as they are.

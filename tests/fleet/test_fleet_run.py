@@ -6,7 +6,6 @@ import json
 import os
 import random
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,8 @@ from cotenant.stats.acceptance import INDEPENDENT_JOBS
 from cotenant.suite.jobfile import load
 from fleet.invented import COMPUTE, write_fleet
 from fleet.local import LocalCluster, use_program
+from tenants.suites import ROOT, until
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, os, pathlib, sys
 words = sys.argv[1:]
@@ -58,25 +57,12 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
     stale.write_text("of a launch that was set aside since")
     cluster = LocalCluster(NAMES, alone="n4", lost="n3")
     run = FleetRun(plan, cluster, lines.append)
-    run.repetition(4, ["n1", "n2", "n3", "n4"])
+    run.repetition(4, NAMES)
     found = json.loads((plan.output / "n1" / "s.vae.R4.D0.json").read_bytes())
     base = plan.base / "fleet" / "n1"
-    own = ["--users", "1", "--cgroup-base", "cotenant-n1"]
-    ours = ["--uid", "4", "--resume"]
-    assert found["words"] == [
-        "run",
-        "--jobs",
-        f"{base}/s.json",
-        "--isolation",
-        "none",
-        *ours,
-        *own,
-        "--outdir",
-        f"{base}/output",
-        "--",
-        "--repeat",
-        "5",
-    ]
+    ours = "--uid 4 --resume --users 1 --cgroup-base cotenant-n1"
+    line = f"run --jobs {base}/s.json --isolation none {ours} --outdir {base}/output -- --repeat 5"
+    assert found["words"] == line.split()
     assert found["lock"] == f"{base}/lock"
     # A node that is a machine of its own has the lock and the tenants of the whole machine.
     alone = json.loads((plan.output / "n4" / "s.vae.R4.D0.json").read_bytes())
@@ -118,16 +104,14 @@ def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path, monke
     assert agent.start(order) == "/proc/none: No such file or directory."
     (tmp_path / "cotenant").mkdir()
     (tmp_path / "cotenant" / "__init__.py").touch()
-    (tmp_path / "cotenant" / "__main__.py").write_text(
-        "import os, time\nprint('up', os.nice(0), flush=True)\ntime.sleep(60)"
-    )
+    program = "import os, time\nprint('up', os.nice(0), flush=True)\ntime.sleep(60)"
+    (tmp_path / "cotenant" / "__main__.py").write_text(program)
     assert agent.start(NodeOrder(str(tmp_path / "b"), (), {}, "/no/python", str(tmp_path))) == ""
-    deadline = time.monotonic() + 20
-    while "up" not in (tmp_path / "b" / "runner.out").read_text() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    said = (tmp_path / "b" / "runner.out").read_text
+    until(lambda: said().endswith("\n"), "it is up", 20)
     assert agent.news(0.0).status is None
     left = 0 if os.geteuid() == 0 else os.nice(0) + 5
-    assert (tmp_path / "b" / "runner.out").read_text() == f"up {left}\n"
+    assert said() == f"up {left}\n"
     agent.stop()
     assert agent.news(0.0).status not in (None, 0)
 
@@ -155,25 +139,18 @@ def test_tiers_choose_jobs_and_share_their_time() -> None:
 
 
 def test_nodes_have_names_of_their_own() -> None:
-    fields = [
-        ("n1", "vm", "10.0.0.1"),
-        ("10.0.0.2", "gpu7", "10.0.0.2"),
-        ("10.0.0.3", "vm", "10.0.0.3"),
-        ("n1", "x/y", "10.0.0.4"),
-        ("n1-0", "z", "10.0.0.5"),
-        ("a/b", "z1", "10.0.0.6"),
-        ("a_b", "z2", "10.0.0.7"),
+    nodes = [
+        ("n1", "vm", "10.0.0.1", "n1-0-", True),
+        ("10.0.0.2", "gpu7", "10.0.0.2", "gpu7", False),
+        ("10.0.0.3", "vm", "10.0.0.3", "vm", True),
+        ("n1", "x/y", "10.0.0.4", "n1-3", False),
+        ("n1-0", "z", "10.0.0.5", "n1-0", False),
+        ("a/b", "z1", "10.0.0.6", "a_b-5", False),
+        ("a_b", "z2", "10.0.0.7", "a_b-6", False),
     ]
-    alive = [dict(zip(("NodeName", "NodeManagerHostname", "NodeManagerAddress"), each, strict=True)) for each in fields]
-    assert [(node.name, node.emulated) for node in _named(alive).values()] == [
-        ("n1-0-", True),
-        ("gpu7", False),
-        ("vm", True),
-        ("n1-3", False),
-        ("n1-0", False),
-        ("a_b-5", False),
-        ("a_b-6", False),
-    ]
+    fields = ("NodeName", "NodeManagerHostname", "NodeManagerAddress")
+    named = _named([dict(zip(fields, node[:3], strict=True)) for node in nodes]).values()
+    assert [(node.name, node.emulated) for node in named] == [node[3:] for node in nodes]
     assert _reason(RuntimeError("Long words\n  The node died: power.\nmore")) == "The node died: power."
 
 
@@ -181,9 +158,7 @@ def test_refusals_are_sentences(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     monkeypatch.setitem(sys.modules, "ray", None)
     refused = {
         "--jobs cpu": "The package 'ray' is missing. pip install ray, in the environment",
-        "--jobs cpu --tier 9m": "--tier takes",
         "--jobs none": "is neither a file nor a profile",
-        "--jobs cpu --name none": "none",
         "--jobs cpu -- --repeat 5": "There is no flag '--repeat'. Flags of a run stand behind --, those of benchmarks",
         "--jobs cpu -- --repetitions 2": "How often a fleet repeats a run is its tier's. Leave out --repetitions.",
         "--jobs cpu -- --isolatoin v2": "There is no flag '--isolatoin'. Did you mean '--isolation'?",

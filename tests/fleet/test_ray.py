@@ -12,8 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,12 +21,13 @@ import pytest
 
 from cotenant.fleet.manifest import read_manifest
 from cotenant.results.journal import Launched, read_journal
-from tenants.suites import ROOT, job
+from tenants.suites import ROOT, RUN, job, until
 
 RAY = os.environ.get("COTENANT_RAY", "")
 NAMES = ("n1", "n2", "n3")
 JOBS = ("a", "b", "c", "d")
 PORT = 6411
+LIMIT_S = 120.0
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
 
 
@@ -56,11 +56,9 @@ class Cluster:
         line = _ray(*words, "--object-store-memory", "80000000", "--disable-usage-stats")
         with (self.folder / f"{name}.log").open("wb") as log:
             self.fronts[name] = subprocess.Popen(line, env=self.environment, stdout=log, stderr=subprocess.STDOUT)
-        log_of = (self.folder / f"{name}.log").read_bytes
-        self._until(
-            lambda: b"Ray runtime started" in log_of() or self.fronts[name].poll() is not None, f"{name} starts"
-        )
-        assert b"Ray runtime started" in log_of(), log_of().decode()
+        log_of, begun = (self.folder / f"{name}.log").read_text, "Ray runtime started"
+        until(lambda: begun in log_of() or self.fronts[name].poll() is not None, f"{name} starts", LIMIT_S)
+        assert begun in log_of(), log_of()
 
     def kill(self, name: str) -> None:
         """End all processes of a node at one moment, as a power cut does."""
@@ -80,26 +78,17 @@ class Cluster:
         return self._run(*words, "--isolation", "none", "--ready-timeout", 60, *flags)
 
     def _run(self, *words: object) -> subprocess.Popen[str]:
-        line = [sys.executable, str(ROOT / "run.py"), *map(str, words)]
         address = {"RAY_ADDRESS": f"127.0.0.1:{PORT}"}
-        pipe = subprocess.PIPE
+        pipe, line = subprocess.PIPE, [*RUN, *map(str, words)]
         return subprocess.Popen(line, env=self.environment | address, stdout=pipe, stderr=pipe, text=True)
-
-    @staticmethod
-    def _until(true: Callable[[], bool], what: str, limit_s: float = 120.0) -> None:
-        deadline = time.monotonic() + limit_s
-        while not true():
-            assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
-            time.sleep(0.1)
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     if not RAY:
         pytest.importorskip("ray")
-    with tempfile.TemporaryDirectory(
-        prefix="ray", dir="/tmp", ignore_cleanup_errors=True
-    ) as short:  # paths of sockets are limited
+    # Paths of sockets are limited.
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as short:
         made = Cluster(tmp_path, Path(short))
         try:
             for name in NAMES:
@@ -127,7 +116,7 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
     jobs.write_text(json.dumps(suite))
     run = cluster.fleet(jobs, out)
     try:
-        cluster._until(lambda: bool((out / "n2").is_dir() and records(out, "n2")), "n2 has a record")
+        until(lambda: (out / "n2").is_dir() and records(out, "n2"), "n2 has a record", LIMIT_S)
         cluster.kill("n2")
         text, errors = run.communicate(timeout=240)
     finally:
@@ -140,11 +129,8 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
     assert {nodes[name]["shared"] for name in NAMES} == {"true"}
     assert [records(out, name) for name in ("n1", "n3")] == [list(JOBS)] * 2
     manifest = read_manifest(out)
-    assert {name: state.state for name, state in manifest.nodes.items()} == {
-        "n1": "finished",
-        "n2": "lost",
-        "n3": "finished",
-    }
+    states = {name: state.state for name, state in manifest.nodes.items()}
+    assert states == {"n1": "finished", "n2": "lost", "n3": "finished"}
     before = {name: sorted(path.name for path in (out / name).glob("*.json")) for name in ("n1", "n3")}
     cluster.start("n2")
     run = cluster.fleet(jobs, out)
@@ -168,7 +154,8 @@ def test_one_job_over_three_nodes_ends_when_one_dies_or_at_ctrl_c_and_goes_on(cl
 
     def until_in_b(run: subprocess.Popen[str], starts: int) -> None:
         begun = cluster.folder / "base" / "ray" / "n3"
-        cluster._until(lambda: len(list(begun.glob("*/output/logs/b.*"))) >= starts or run.poll() is not None, "b runs")
+        logs = "*/output/logs/b.*"
+        until(lambda: len(list(begun.glob(logs))) >= starts or run.poll() is not None, "b runs", LIMIT_S)
 
     run = cluster.one_job(jobs, out)
     try:

@@ -1,22 +1,17 @@
 """Nodes of one machine: a base, a lock and an output of its own for each, and one tenant."""
 
-import itertools
-import os
-import shutil
 import socket
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tenants.suites import Suites
+from tenants.fixtures import suites_in
+from tenants.suites import Suites, until
 
-_NUMBERS = itertools.count()
 CLEARED_S = 20.0
 
 
@@ -63,26 +58,21 @@ class Nodes:
 @contextmanager
 def nodes(folder: Path, prefixes: Sequence[Sequence[str]], host: str = "127.0.0.1") -> Iterator[Nodes]:
     """Yield as many nodes as there are prefixes; whatever happens, nothing of them is left."""
-    suites = []
-    for node in range(len(prefixes)):
-        place = folder / f"node{node}"
-        place.mkdir()
-        short = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
-        suites.append(Suites(place, short, f"cotenant-test.{os.getpid()}.n{next(_NUMBERS)}", "none"))
-    made = Nodes(suites, prefixes, host)
-    try:
-        yield made
-    finally:
-        for process in made.running:
-            process.kill()
-            process.wait()
-        until_s = time.monotonic() + CLEARED_S  # By the reapers of those that were killed.
-        while any(left := [one.leftovers() for one in suites]) and time.monotonic() < until_s:
-            time.sleep(0.1)
-        for one in suites:
-            one.destroy()
-            shutil.rmtree(one.short)
-    assert not any(left), left
+    with ExitStack() as places:
+        suites = []
+        for node in range(len(prefixes)):
+            place = folder / f"node{node}"
+            place.mkdir()
+            suites.append(places.enter_context(contextmanager(suites_in)(place, "none")))
+        made = Nodes(suites, prefixes, host)
+        try:
+            yield made
+        finally:
+            for process in made.running:
+                process.kill()
+                process.wait()
+            with suppress(AssertionError):  # Each place says what is left in it.
+                until(lambda: not any(one.leftovers() for one in suites), "reapers have cleared all", CLEARED_S)
 
 
 @pytest.fixture

@@ -12,24 +12,12 @@ from cotenant.nodes import slurm
 from cotenant.nodes.cluster import Cluster, ClusterFlags, cluster_of, interface_towards, launcher_of, needs_srun, parsed
 
 HERE = "127.0.0.1"
-AGENT = {
-    "TORCHELASTIC_RUN_ID": "r",
-    "GROUP_RANK": "2",
-    "GROUP_WORLD_SIZE": "4",
-    "RANK": "2",
-    "WORLD_SIZE": "4",
-    "LOCAL_WORLD_SIZE": "1",
-    "MASTER_ADDR": HERE,
-    "MASTER_PORT": "29500",
-}
 POD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": "23456"}
+AGENT = POD | {"RANK": "2", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "1", "MASTER_PORT": "29500"}
+AGENT |= {"TORCHELASTIC_RUN_ID": "r", "GROUP_RANK": "2", "GROUP_WORLD_SIZE": "4"}
 SCRIPT = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_NODEID": "0", "SLURM_JOB_NODELIST": "n[1-2]"}
-STEP = SCRIPT | {
-    "SLURM_STEP_NUM_NODES": "2",
-    "SLURM_STEP_NODELIST": "n[1-2]",
-    "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
-    "SLURM_NODEID": "1",
-}
+STEP = SCRIPT | {"SLURM_NODEID": "1", "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NODELIST": "n[1-2]"}
+STEP |= {"SLURM_STEP_TASKS_PER_NODE": "1(x2)"}
 SALLOC = SCRIPT | {"SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": "n1"}
 PLACES: list[tuple[str, ClusterFlags, dict[str, str], Cluster | None]] = [
     ("local", ClusterFlags(), {}, None),
@@ -51,10 +39,8 @@ REFUSED: list[tuple[ClusterFlags, dict[str, str], str]] = [
     (ClusterFlags("ray"), {}, "--launcher ray needs --nnodes"),
     (ClusterFlags("ray", nodes=2, node=0), {}, "Leave out --node-rank and --rdzv-endpoint"),
     (ClusterFlags(nodes=2), {"RAY_ADDRESS": "h:1"}, "--launcher ray runs suites, and nothing else"),
-    (ClusterFlags("slurm"), {}, "this is no Slurm job. Start it by sbatch"),
     (ClusterFlags("local", nodes=2), {}, "--nnodes 2 are more"),
     (ClusterFlags("torchrun"), {}, "needs --nnodes and --rdzv-endpoint"),
-    (ClusterFlags(nodes=2), {}, "--nnodes needs --rdzv-endpoint"),
     (ClusterFlags(nodes=2, node=2, endpoint=HERE), {}, "--node-rank 2 is none of 2 nodes"),
     (ClusterFlags(nodes=3, endpoint="192.0.2.1:70"), {}, "Nothing says which of 3 nodes this is. Give --node-rank"),
     (ClusterFlags(nodes=2, endpoint="h:x"), {}, "h:x is no HOST:PORT"),
@@ -86,12 +72,8 @@ def test_what_cannot_be_is_a_sentence_with_its_remedy() -> None:
 
 
 def test_endpoints_and_the_interface_towards_one() -> None:
-    assert [parsed(text) for text in ("a:1", "a", "[fd00::1]:9", "[fd00::1]")] == [
-        ("a", 1),
-        ("a", 29400),
-        ("fd00::1", 9),
-        ("fd00::1", 29400),
-    ]
+    there = {"a:1": ("a", 1), "a": ("a", 29400), "[fd00::1]:9": ("fd00::1", 9), "[fd00::1]": ("fd00::1", 29400)}
+    assert {text: parsed(text) for text in there} == there
     for host in ("a", "fd00::1"):
         assert parsed(Cluster(2, 0, host, 9).endpoint) == (host, 9)
     assert interface_towards(HERE) == "lo"

@@ -14,6 +14,7 @@ from cotenant.nodes.member import Member
 from cotenant.nodes.peers import CommonGo
 from cotenant.stats.budget import Amount
 from nodes.pairs import LIMIT_S, PLANTED_NS, RESULT, SILENCE_S, Pair, beside, never, pair
+from tenants.suites import until
 
 __all__ = ["pair"]
 
@@ -86,10 +87,8 @@ def test_one_launch_from_its_key_to_its_result(pair: Pair, monkeypatch: pytest.M
         assert result.offset is not None
         assert abs(result.offset.ns - PLANTED_NS) <= result.offset.error_ns
         (row,) = result.observations[1]
-        assert (row["start_ns"], row["end_ns"]) == (
-            PLANTED_NS + 10 - result.offset.ns,
-            PLANTED_NS + 30 - result.offset.ns,
-        )
+        begin_ns = PLANTED_NS - result.offset.ns
+        assert (row["start_ns"], row["end_ns"]) == (begin_ns + 10, begin_ns + 30)
         assert gos == [CommonGo(t0_ns + result.offset.ns, Amount(3, 6, 1))]
         node0.close()
 
@@ -101,9 +100,7 @@ def test_a_failure_there_ends_it_here_and_one_here_ends_it_there(pair: Pair) -> 
     assert node1.next_launch(never) == "job"
     node1.fail(("out_of_memory", "The slice was full."))
     node0.fail(("failed", "A rank died."))
-    deadline = time.monotonic() + LIMIT_S
-    while (there := node1.hear()) is None or (here := node0.hear()) is None:
-        assert time.monotonic() < deadline
+    there, here = (until(node.hear, "the other's end", LIMIT_S) for node in (node1, node0))
     assert there == ("failed", "Node 0: A rank died.")
     assert here[0] == "out_of_memory"
     assert here[1].endswith("): The slice was full.")
@@ -127,9 +124,7 @@ def test_who_was_busy_between_launches_has_lost_nobody_and_in_one_has(pair: Pair
     connection._inbox.heard_s -= SILENCE_S + 1
     assert node1.next_launch(never) == "job"
     node0.close()
-    deadline = time.monotonic() + LIMIT_S
-    while (end := node1.hear()) is None:
-        assert time.monotonic() < deadline
+    end = until(node1.hear, "its end", LIMIT_S)
     assert (end[0], "has left" in end[1]) == ("node_lost", True)
 
 

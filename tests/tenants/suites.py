@@ -13,6 +13,7 @@ from typing import Any
 
 TENANTS = Path(__file__).resolve().parent
 ROOT = TENANTS.parents[1]
+RUN = [sys.executable, str(ROOT / "run.py")]
 MARK = "COTENANT_TEST"
 CGROUPS = Path("/sys/fs/cgroup")
 ByJob = dict[str, list[dict[str, Any]]]
@@ -118,7 +119,7 @@ class Suites:
         status: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run copies of a command to their end, with this exit status where one is named."""
-        line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", self.isolation, "--users", str(users)]
+        line = [*RUN, "exec", "--isolation", self.isolation, "--users", str(users)]
         line += ["--cgroup-base", self.name, *flags.split(), "--", *map(str, words)]
         return self.typed(line, limit_s, status)
 
