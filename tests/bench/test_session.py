@@ -302,14 +302,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "dtype": "fp32",
         "products": {"fp32": ["addmm", "mm"]},
         "optimizers": [
-            {
-                "name": "SGD",
-                "package": "torch",
-                "fused": False,
-                "weights": "fp32",
-                "stepped": "fp32",
-                "parameters": 8,
-            }
+            {"name": "SGD", "package": "torch", "fused": False, "weights": "fp32", "stepped": "fp32", "parameters": 8}
         ],
         "device": "cpu",
         "world_size": 1,

@@ -66,8 +66,7 @@ def test_a_step_moves_every_weight(atari: Any, precision: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "actions", "sticky"),
-    [("PongNoFrameskip-v4", 6, 0.0), ("Pong-v0", 6, 0.25), ("ALE/Breakout-v5", 4, 0.25)],
+    ("name", "actions", "sticky"), [("PongNoFrameskip-v4", 6, 0.0), ("Pong-v0", 6, 0.25), ("ALE/Breakout-v5", 4, 0.25)]
 )
 def test_games_go_by_all_their_names(
     atari: Any, monkeypatch: pytest.MonkeyPatch, name: str, actions: int, sticky: float

@@ -19,17 +19,7 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.findings.rules.work import FLOPS_LIKE
 from cotenant.suite.pressure import RESOURCES
-from tasks.loading import (
-    SMALL,
-    TASKS,
-    UNTRAINED,
-    built,
-    decodes,
-    draw_pictures,
-    in_fp16,
-    of,
-    skip_without_lstm,
-)
+from tasks.loading import SMALL, TASKS, UNTRAINED, built, decodes, draw_pictures, in_fp16, of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 

@@ -119,10 +119,7 @@ def test_batches_are_the_text_in_columns(main: Any, tmp_path: Path) -> None:
     assert batches[0].untyped_storage().data_ptr() == batches[5].untyped_storage().data_ptr()
 
 
-@pytest.mark.parametrize(
-    "text, sentence",
-    [("", "is empty"), ("a b\n", "has 3 words: too few")],
-)
+@pytest.mark.parametrize("text, sentence", [("", "is empty"), ("a b\n", "has 3 words: too few")])
 def test_without_enough_text(main: Any, tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "wiki.train.tokens").write_text(text)
     benchmark, run = built(main, data=tmp_path)
