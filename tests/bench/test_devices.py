@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,19 +11,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
 import torch
 from torch import nn
 
-from bench.small import Small, warmed
+from bench.small import Small, read, record_of, warmed
 from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.results.schema import record_schema
 from machine.fakehost import Board, FakeNvml, write
 from tenants.suites import ROOT, TENANTS
 
@@ -77,9 +74,7 @@ def test_devices_that_torch_does_not_see_are_unsupported(
     assert unseen_devices({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ""
     monkeypatch.setenv("USE_CUDA", "1")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    report = tmp_path / "record.json"
-    assert session.run_benchmark(Small, ["--cuda", "--report", str(report)]) == 1
-    record = json.loads(report.read_text())
+    record = record_of(Small, tmp_path, "--cuda", status=1)
     assert (record["outcome"], record["observations"]) == ("unsupported", [])
     assert "sees no device, and USE_CUDA=1 asks for one. " in capsys.readouterr().err
     assert session.run_benchmark(Small, ["--no-cuda"]) == 0
@@ -129,8 +124,7 @@ def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
     assert (model.device_ids, set(map(tuple, model.parts))) == ([0, 1, 2, 3], {(2, 2, 2, 2)})
     assert run.findings == []
     monkeypatch.setattr(session, "tenant_facts", lambda run, loop: tenant_facts(run, loop) | {"gpu": "Board"})
-    assert session.run_benchmark(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
-    record = json.loads((tmp_path / "r.json").read_text())
+    record = record_of(Replicated, tmp_path)
     told = record["observed"]
     assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
     assert told["flops_per_step"] is None
@@ -247,8 +241,7 @@ def test_ranks_alone_write_one_record_of_them_all(tmp_path: Path) -> None:
     words = ("--no-cuda", "--batch-size", 4, "--repeat", 8, "--number", 20, "--skip", 1, "--report", path)
     ended = launched(TENANTS / "ddp.py", *words)
     assert ended.returncode == 0, ended.stderr
-    record: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(record, record_schema())
+    record = read(path)
     assert (record["outcome"], record["group"], record["observed"]["world_size"]) == ("completed", "all", 2)
     assert (record["batch_size"], record["batch_size_per_device"]) == (8, 4)
     assert [one["items"] for one in record["observations"]] == [2 * 4 * 20] * 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ import pytest
 import torch
 from torch import nn
 
-from bench.small import Small
-from cotenant.bench import Run, UnsupportedError, session
+from bench.small import Small, record_of
+from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, tenant_facts
 from cotenant.bench.graph import refuse
@@ -216,9 +215,7 @@ class Acting(Small):
 def test_a_processor_records_nothing_nor_do_several_ranks_nor_who_acts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = tmp_path / "record.json"
-    assert session.run_benchmark(Small, ["--graph", "--report", str(report)]) == 1
-    assert json.loads(report.read_text())["outcome"] == "unsupported"
+    assert record_of(Small, tmp_path, "--graph", status=1)["outcome"] == "unsupported"
     sentence = "--graph needs a device of CUDA or ROCm, and this run is on cpu. Leave --graph out."
     assert sentence in capsys.readouterr().err
     ranks: Any = SimpleNamespace(device=CUDA.torch_device, world=SimpleNamespace(size=2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import json
 import multiprocessing
 import sys
 import time
@@ -20,8 +19,8 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from bench.small import Small, warmed
-from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag, session
+from bench.small import Small, record_of, warmed
+from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag
 from cotenant.bench.arguments import parse
 from cotenant.bench.chrono import Work, observe
 from cotenant.bench.device import Device
@@ -538,11 +537,8 @@ def test_the_rate_is_that_of_the_steps(
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
     monkeypatch.setattr("cotenant.bench.alone.audit_borders", lambda *amount: [])
     monkeypatch.setattr(Spinning, "steps", [])
-    asked = {"--step-us": step_us, "--number": number, "--repeat": REPEAT, "--skip": SKIP}
-    words = [str(word) for pair in asked.items() for word in pair]
-    assert session.run_benchmark(Spinning, [*words, "--report", str(tmp_path / "r.json")]) == 0
-    reported = json.loads((tmp_path / "r.json").read_text())["statistics"]["median"]
-
+    words = f"--step-us {step_us} --number {number} --repeat {REPEAT} --skip {SKIP}"
+    reported = record_of(Spinning, tmp_path, words)["statistics"]["median"]
     measured = Spinning.steps[-REPEAT * number :]
     groups = [measured[first : first + number] for first in range(SKIP * number, REPEAT * number, number)]
     true = median(ROWS * number / (last[1] - first[0]) * 1e9 for first, *_, last in groups)

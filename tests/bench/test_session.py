@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
 import torch
 from torch._utils import ExceptionWrapper
@@ -22,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bench.runner import Runner
-from bench.small import Small
+from bench.small import Small, read, record_of
 from cotenant.bench import MissingDataError, Run, UnsupportedError, session
 from cotenant.bench.chrono import Observation
 from cotenant.bench.device import Device
@@ -33,15 +32,8 @@ from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
-from cotenant.results.schema import record_schema
 from cotenant.suite.task_source import harness_version
 from tenants.suites import ROOT
-
-
-def read(path: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(record, record_schema())
-    return record
 
 
 def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,9 +100,9 @@ def test_going_without_an_accelerator_is_said_once_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    assert session.run_benchmark(Small, ["--cuda", "--repeat", "1", "--report", str(tmp_path / "r.json")]) == 0
+    record = record_of(Small, tmp_path, "--cuda --repeat 1")
     assert capsys.readouterr().err.count("No accelerator was found: it ran on the CPU.") == 1
-    assert "benchmark:no_accelerator" in {finding["rule"] for finding in read(tmp_path / "r.json")["findings"]}
+    assert "benchmark:no_accelerator" in {finding["rule"] for finding in record["findings"]}
 
 
 def test_another_kernel_is_refused_before_the_flags(
@@ -128,8 +120,7 @@ def test_a_loss_that_is_not_finite_fails(tmp_path: Path) -> None:
         def step(self, run: Run, batch: Any) -> torch.Tensor:
             return torch.tensor(float("inf"))
 
-    assert session.run_benchmark(Exploding, ["--report", str(tmp_path / "r.json")]) == 1
-    record = read(tmp_path / "r.json")
+    record = record_of(Exploding, tmp_path, status=1)
     assert (record["outcome"], record["completed"]) == ("nan", False)
     assert record["message"] == "18 of 18 losses were not finite."
     assert record["batch_loss"] == [None] * 18
@@ -140,8 +131,7 @@ def test_no_loss_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         def step(self, run: Run, batch: Any) -> None:
             return None
 
-    assert session.run_benchmark(Lossless, ["--report", str(tmp_path / "r.json")]) == 0
-    record = read(tmp_path / "r.json")
+    record = record_of(Lossless, tmp_path)
     assert (record["losses_checked"], record["batch_loss"]) == (0, [])
     assert "no_loss" in {finding["rule"] for finding in record["findings"]}
     assert "Batch Loss     none\n" in capsys.readouterr().out
