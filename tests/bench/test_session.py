@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -189,11 +189,12 @@ def test_a_tenant_leaves_without_closing_the_interpreter_whose_threads_can_end_i
     assert (ended.returncode, ended.stdout) == (1, "left\n"), ended.stderr
 
 
-Start = Callable[[Callable[[Runner], None]], Runner]
+Talk = Callable[..., Runner]
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    """Return a function that runs a benchmark, which ends with `status`, beside a runner with a script."""
     opened: list[Rendezvous | None] = []
     connect = Rendezvous.from_environment
 
@@ -201,13 +202,17 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         opened.append(connect(*arguments))
         return opened[-1]
 
-    def begin(script: Callable[[Runner], None]) -> Runner:
+    def talked(script: Callable[[Runner], None], cls: type[Small], *words: str, status: int = 0) -> Runner:
         monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "s"))
         monkeypatch.setenv(TENANT_VARIABLE, "1")
         monkeypatch.setattr(Rendezvous, "from_environment", connect_here)
-        return Runner(tmp_path / "s", script)
+        runner = Runner(tmp_path / "s", script)
+        assert session.run_benchmark(cls, [*words]) == status
+        runner.join()
+        (tmp_path / "s").unlink()
+        return runner
 
-    yield begin
+    yield talked
     for one in opened:
         if one is not None:
             one.close()
@@ -228,7 +233,7 @@ def end(runner: Runner) -> None:
     runner.hear("record")
 
 
-def test_algorithms_are_tried_in_a_turn_before_the_warm_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_algorithms_are_tried_in_a_turn_before_the_warm_up(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "tries_algorithms", True)
     forgotten: list[int] = []
     monkeypatch.setattr(Device, "forget_memory", lambda self: forgotten.append(Counted.steps))
@@ -246,14 +251,12 @@ def test_algorithms_are_tried_in_a_turn_before_the_warm_up(start: Start, monkeyp
         end(runner)
 
     Counted.steps = 0
-    runner = start(script)
-    assert session.run_benchmark(Counted, []) == 0
-    runner.join()
+    runner = talk(script, Counted)
     assert runner.kinds()[:5] == ["hello", "begin", "turn", "turned", "ready"]
     assert forgotten == [1]
 
 
-def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_conversation(talk: Talk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     t0_ns: list[int] = []
 
     def script(runner: Runner) -> None:
@@ -267,9 +270,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         end(runner)
 
     Counted.steps = 0
-    runner = start(script)
-    assert session.run_benchmark(Counted, ["--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json")]) == 0
-    runner.join()
+    runner = talk(script, Counted, "--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json"))
     assert runner.kinds() == ["hello", "begin", "ready", *["observation"] * 4, "done", "record"]
     hello, begin, ready, *observations, _, last = (message.fields for message in runner.heard)
     assert (hello["tenant"], hello["rank"], hello["world"]) == (1, 0, 1)
@@ -326,32 +327,32 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("said", ["enough", "audit"])
-def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: Start, said: str) -> None:
+def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(talk: Talk, said: str) -> None:
     """`enough` makes that observation the last, and the record holds the actual repeat. An audit that is asked for
     with STOP is made before the record."""
 
     class Told(Small):
+        runner: ClassVar[Runner]
         steps = 0
 
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
             # The warm-up, its audit, and the first step of the fourth observation.
             if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
-                runner.say(said)
+                Told.runner.say(said)
                 # The tenant reads messages only when it sends observations.
                 time.sleep(SEND_EVERY_NS / 1e9)
             return super().step(run, batch)
 
     def script(runner: Runner) -> None:
+        Told.runner = runner
         runner.hear("ready")
         runner.go(number=2, repeat=5)
         runner.hear("done")
         runner.say("audit")
         end(runner)
 
-    runner = start(script)
-    assert session.run_benchmark(Told, []) == 0
-    runner.join()
+    runner = talk(script, Told)
     repeat, after = (4, [4]) if said == "enough" else (5, [4, 5])
     assert runner.kinds()[3:] == [*["observation"] * repeat, "done", "record"]
     record = runner.heard[-1].fields["record"]
@@ -361,7 +362,7 @@ def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: S
     assert observed["audit"]["differences"] == []
 
 
-def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_runner_that_vanishes(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
     """It goes before READY, before GO, with bytes unread as a killed one (which resets the connection), at the end."""
 
     for heard, goes in ((("hello",), False), (("ready",), False), (("ready",), True), (("ready", "done"), True)):
@@ -372,30 +373,24 @@ def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str]
                 if kind == "ready" and goes:
                     runner.go(1, 3)
 
-        runner = start(script)
-        assert session.run_benchmark(Small, ["--repeat", "3"]) == 1
-        runner.join()
+        talk(script, Small, "--repeat", "3", status=1)
         error = capsys.readouterr().err
         assert error.startswith("Small: ")
         assert "Traceback" not in error
-        (tmp_path / "s").unlink()
     assert session.run_benchmark(Small, []) == 1  # No runner listens any more.
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_failures_are_told(start: Start, tmp_path: Path) -> None:
+def test_failures_are_told(talk: Talk) -> None:
     failing = type("Failing", (Small,), {"build": raising(KeyboardInterrupt())})
     for cls, argv, status, kinds, words in (
         (failing, [], 130, ["hello", "begin", "failed"], ("interrupted", "Interrupted.")),
         (Small, ["--bach-size", "3"], 2, ["hello", "failed"], ("failed", "Did you mean '--batch-size'?")),
     ):
-        runner = start(lambda runner: runner.hear("failed") and None)
-        assert session.run_benchmark(cls, argv) == status
-        runner.join()
+        runner = talk(lambda runner: runner.hear("failed") and None, cls, *argv, status=status)
         assert runner.kinds() == kinds
         told = runner.heard[-1].fields
         assert (told["outcome"], told["message"].endswith(words[1])) == (words[0], True)
-        (tmp_path / "s").unlink()
 
 
 GOLDEN = Path(__file__).parent / "golden" / "printed.txt"
