@@ -39,10 +39,13 @@ class Small(Benchmark):
         return loss
 
 
+def loop_of(benchmark: Benchmark) -> Loop:
+    return Loop(benchmark, Run(benchmark))
+
+
 def warmed(benchmark: Benchmark) -> tuple[Loop, Run]:
     """Return the loop of a benchmark that has warmed up, and its run."""
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
+    loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()
     return loop, run
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from bench.small import Small, record_of
+from bench.small import Small, loop_of, record_of
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, tenant_facts
@@ -85,8 +85,7 @@ def test_a_replayed_step_trains_on_its_own_batch_and_is_counted_as_the_step(reco
     losses = [plain.step(run, batch) for batch in (rows[0], *rows)]
     expected = weights(plain)
 
-    benchmark = Learning(graph=True)
-    loop = Loop(benchmark, replayed := Run(benchmark))
+    loop = Loop(benchmark := Learning(graph=True), replayed := Run(benchmark))
     loop.warm_up()
     assert loop.auditor.optimizers[0].param_groups[0]["capturable"]
     seen = loop.observe(3)
@@ -126,14 +125,12 @@ def test_no_step_before_holds_its_gradients_for_another_stream(
         return recorded(device, work)
 
     monkeypatch.setattr(Device, "recorded", looked_at)
-    benchmark = Remembered(graph=True)
-    Loop(benchmark, Run(benchmark)).warm_up()
+    loop_of(Remembered(graph=True)).warm_up()
     assert alive == [False]
 
 
 def test_a_resident_batch_is_copied_nowhere(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = Small(graph=True)
-    loop = Loop(benchmark, Run(benchmark))
+    loop = loop_of(Small(graph=True))
     monkeypatch.setattr(torch, "_foreach_copy_", None)
     loop.warm_up()
     first, second = loop.observe(2).losses
@@ -181,15 +178,13 @@ class Shrinking(Small):
     ],
 )
 def test_what_a_graph_would_lose_is_refused(cls: type[Small], sentence: str, recorder: list[Run]) -> None:
-    benchmark = cls(graph=True)
-    loop = Loop(benchmark, Run(benchmark))
+    loop = loop_of(cls(graph=True))
     with pytest.raises(UnsupportedError, match=sentence) as caught:
         loop.warm_up()
     assert str(caught.value).endswith("Leave --graph out.")
 
 
 def test_a_step_that_cannot_be_recorded(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = Small(graph=True)
     refused = RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors")
     sentence = (
         "This step cannot be recorded in a CUDA graph: operation not permitted when stream is capturing. "
@@ -202,7 +197,7 @@ def test_a_step_that_cannot_be_recorded(recorder: list[Run], monkeypatch: pytest
             raise error
 
         monkeypatch.setattr(Device, "recorded", recorded)
-        loop = Loop(benchmark, Run(benchmark))
+        loop = loop_of(Small(graph=True))
         with pytest.raises((UnsupportedError, torch.OutOfMemoryError)) as caught:
             loop.warm_up()
         assert outcome_of(caught.value)[: len(expected)] == expected
