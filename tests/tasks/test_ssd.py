@@ -105,13 +105,9 @@ def test_the_loss_takes_three_hard_negatives_for_each_positive(main: Any) -> Non
 
 
 @pytest.mark.slow
-def test_the_loss_falls_on_a_fixed_batch_and_follows_the_seed(main: Any) -> None:
-    seen, again, other = (
-        losses(*built(main.SingleStageDetector, batch_size=1, lr=1e-3, seed=seed), steps)
-        for seed, steps in ((0, 3), (0, 2), (1, 1))
-    )
+def test_the_loss_falls_on_a_fixed_batch(main: Any) -> None:
+    seen = losses(*built(main.SingleStageDetector, batch_size=1, lr=1e-3), 3)
     assert seen[-1] < 0.85 * seen[0]
-    assert (again, other != seen[:1]) == (seen[:2], True)
 
 
 def test_random_objects_are_as_cocos(main: Any) -> None:
