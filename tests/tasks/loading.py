@@ -139,9 +139,10 @@ def in_fp16(cls: type[Benchmark], name: str, scale: float = 2.0**16, **parameter
 
 
 def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
-    """Return the losses of the next `steps` steps."""
+    """Return the losses of the next `steps` steps; not each step has one."""
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, next(batches)).item() for _ in range(steps)]
+    values = [step(run, next(batches)) for _ in range(steps)]
+    return [loss.item() for loss in values if loss is not None]
 
 
 def started(folder: Path, script: Path, *words: str, **variables: str) -> tuple[list[str], str]:
