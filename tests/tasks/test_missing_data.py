@@ -62,24 +62,21 @@ def a_file(folder: Path) -> None:
     folder.write_text("no folder")
 
 
-@pytest.mark.parametrize("place", [*IMAGES, *OTHERS])
-@pytest.mark.parametrize("fault", [missing, Path.mkdir, a_file])
-def test_a_wrong_folder_is_named(place: str, fault: Callable[[Path], None], tmp_path: Path) -> None:
+def an_empty_class(folder: Path) -> None:
+    (draw_pictures(folder, classes=1) / "class1").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("place", "fault", "sentence"),
+    [(place, fault, "{}") for place in (*IMAGES, *OTHERS) for fault in (missing, Path.mkdir, a_file)]
+    + [(place, an_empty_class, "{}/class1 holds no JPEG or PNG files.") for place in OF_CLASSES],
+)
+def test_a_wrong_folder_is_named(place: str, fault: Callable[[Path], None], sentence: str, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     fault(folder)
     with pytest.raises(MissingDataError) as raised:
         next(batches(place, folder, workers=0))
-    assert str(folder) in told(raised.value, place)
-
-
-@pytest.mark.parametrize("place", OF_CLASSES)
-def test_an_empty_class_is_named(place: str, tmp_path: Path) -> None:
-    folder = draw_pictures(tmp_path / "set")
-    for picture in (folder / "class1").iterdir():
-        picture.unlink()
-    with pytest.raises(MissingDataError) as raised:
-        next(batches(place, folder, workers=0))
-    assert f"{folder}/class1 holds no JPEG or PNG files." in told(raised.value, place)
+    assert sentence.format(folder) in told(raised.value, place)
 
 
 def annotated(*names: str, categories: int = 1, category: int = 1) -> bytes:
