@@ -77,17 +77,13 @@ def test_the_order_depends_on_the_seed_and_is_shuffled_anew() -> None:
     assert Counter(drawn) == dict.fromkeys(range(100), 2)
 
 
-def test_a_process_loads_the_same_batches() -> None:
-    assert labels(loader(Numbers(7), 4, 1, 5), 6) == labels(loader(Numbers(7), 4, 0, 5), 6)
-
-
-def test_a_process_loads_also_where_the_temporary_directory_has_a_long_path(
+def test_a_process_loads_the_same_batches_also_where_the_temporary_directory_has_a_long_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / ("x" * 80)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    assert labels(loader(Numbers(7), 4, 1, 5), 3) == labels(loader(Numbers(7), 4, 0, 5), 3)
+    assert labels(loader(Numbers(7), 4, 1, 5), 6) == labels(loader(Numbers(7), 4, 0, 5), 6)
     assert len(tempfile.gettempdir()) < 40
     with tempfile.NamedTemporaryFile() as file:
         assert Path(file.name).resolve().parent == place
