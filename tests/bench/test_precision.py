@@ -242,10 +242,8 @@ def test_half_has_fp16_weights_and_fp32_norms() -> None:
     others = [nn.Conv2d(1, 4, 3), nn.Linear(4, 4), nn.Embedding(3, 4), nn.GRU(4, 4)]
     Precision("half").convert(nn.ModuleList([*norms, *others]))
     for norm in norms:
-        assert {tensor.dtype for tensor in itertools.chain(norm.parameters(), norm.buffers())} <= {
-            torch.float32,
-            torch.int64,
-        }
+        dtypes = {tensor.dtype for tensor in itertools.chain(norm.parameters(), norm.buffers())}
+        assert dtypes <= {torch.float32, torch.int64}
     for other in others:
         assert {parameter.dtype for parameter in other.parameters()} == {torch.float16}
     for name in ("fp32", "tf32", "bf16", "fp16"):
@@ -371,14 +369,8 @@ def test_norms_are_stepped_themselves() -> None:
     stepped = optimizer.param_groups[0]["params"]
     assert stepped[2] is model[1].weight
     assert {parameter.dtype for parameter in stepped} == {torch.float32}
-    assert described(optimizer, precision) == {
-        "name": "SGD",
-        "package": "torch",
-        "fused": False,
-        "weights": "fp16",
-        "stepped": "fp32",
-        "parameters": 28,
-    }
+    (plain,) = told("torch", "SGD")
+    assert described(optimizer, precision) == plain | {"fused": False, "weights": "fp16", "parameters": 28}
 
 
 def test_a_weight_without_a_gradient_is_left_alone() -> None:
