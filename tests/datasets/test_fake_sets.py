@@ -40,11 +40,6 @@ def failing(dataset, error, after):
     return replace(dataset, content=content)
 
 
-def fail(root, dataset, number=errno.EIO, after=4):
-    with pytest.raises(CotenantError):
-        make(root, failing(dataset, OSError(number, os.strerror(number)), after))
-
-
 def test_a_made_set_is_present(tmp_path, tiny, capsys):
     root = tmp_path / "deep" / "data"
     assert not present(root, tiny)
@@ -108,7 +103,8 @@ def test_full_serves_small_and_small_gives_way_to_full(tmp_path, tiny):
     assert contents(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == [".locks", "ImageNet"]
     # A new version starts from nothing: it takes over no files that older versions left.
-    fail(tmp_path, replace(tiny, version=2), after=3)
+    with pytest.raises(CotenantError, match="Input/output error"):
+        make(tmp_path, failing(replace(tiny, version=2), OSError(errno.EIO, os.strerror(errno.EIO)), after=3))
     make(tmp_path, replace(tiny, version=3))
     made = read_manifest(tmp_path / "ImageNet")
     assert (made.size, made.version) == ("small", 3)
