@@ -17,12 +17,12 @@ from torch import nn
 
 from bench.small import Small, read, record_of, warmed
 from cotenant.bench import Run, UnsupportedError, parallel, session
-from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from machine.fakehost import Board, FakeNvml, write
+from tasks.loading import built, losses
 from tenants.suites import ROOT, TENANTS
 
 
@@ -107,13 +107,6 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nn, "DataParallel", OnOneProcessor)
 
 
-def losses(benchmark: Benchmark, steps: int = 5) -> list[float]:
-    benchmark.build(run := Run(benchmark))
-    batches = iter(benchmark.batches(run))
-    found = [benchmark.step(run, next(batches)) for _ in range(steps)]
-    return [loss.item() for loss in found if loss is not None]
-
-
 @pytest.mark.usefixtures("devices")
 def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -130,7 +123,8 @@ def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
     assert told["flops_per_step"] is None
     assert (record["devices"], record["vcd"], record["group"]) == (4, "0,1,2,3", "all")
     assert (record["batch_size"], record["batch_size_per_device"]) == (8, 2)
-    assert losses(Replicated(seed=3)) == pytest.approx(losses(Small(seed=3, batch_size=8)))
+    ours, alone = (losses(*built(cls, seed=3, batch_size=8), 5) for cls in (Replicated, Small))
+    assert ours == pytest.approx(alone)
 
 
 def test_one_device_is_said_and_recorded() -> None:
