@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -192,11 +193,7 @@ def test_a_step_that_cannot_be_recorded(recorder: list[Run], monkeypatch: pytest
     )
     full = torch.OutOfMemoryError("CUDA out of memory.")
     for error, expected in ((refused, ("unsupported", sentence)), (full, ("device_out_of_memory",))):
-
-        def recorded(device: Device, work: Any, error: Exception = error) -> Any:
-            raise error
-
-        monkeypatch.setattr(Device, "recorded", recorded)
+        monkeypatch.setattr(Device, "recorded", Mock(side_effect=error))
         loop = loop_of(Small(graph=True))
         with pytest.raises((UnsupportedError, torch.OutOfMemoryError)) as caught:
             loop.warm_up()
