@@ -34,10 +34,10 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(main: Any) -> None:
+def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(few: Any) -> None:
     words = {"dropout": 0.5, "beta1": 0.25, "beta2": 0.5}
-    theirs, _ = built(main.NeuralCollaborativeFiltering, batch_size=8, **words)
-    ours, _ = built(main.NeuralCollaborativeFiltering, batch_size=8)
+    theirs, _ = built(few.NeuralCollaborativeFiltering, batch_size=8, **words)
+    ours, _ = built(few.NeuralCollaborativeFiltering, batch_size=8)
     dropped = [part.p for part in theirs.model.modules() if isinstance(part, torch.nn.Dropout)]
     assert (dropped, theirs.optimizer.defaults["betas"]) == ([0.5] * 3, (0.25, 0.5))
     assert not any(isinstance(part, torch.nn.Dropout) for part in ours.model.modules())

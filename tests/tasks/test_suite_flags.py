@@ -207,6 +207,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.usefixtures("small_tables")
 @pytest.mark.parametrize(("name", "words", "listed"), LISTED)
 def test_what_did_nothing_is_listed_and_nothing_else(name: str, words: str, listed: list[str], tmp_path: Path) -> None:
     cls, _, _ = given_to(REFERENCE[name])
