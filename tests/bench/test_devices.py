@@ -128,8 +128,7 @@ def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
 
 
 def test_one_device_is_said_and_recorded() -> None:
-    benchmark = Replicated()
-    benchmark.build(run := Run(benchmark))
+    _, run = built(Replicated)
     assert ("parallel" in run.observed, run.observed["replicas"]) == (False, 1)
     assert [one.sentence for one in run.findings] == [
         "DataParallel has one device here (CPU), so the model ran without it."
@@ -139,9 +138,8 @@ def test_one_device_is_said_and_recorded() -> None:
 @pytest.mark.usefixtures("devices")
 def test_what_replicas_and_devices_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
     for parameters in ({"precision": "bf16"}, {"compile": True}):
-        benchmark = Replicated(**parameters)
         with pytest.raises(UnsupportedError, match="--parallel ddp"):
-            benchmark.build(Run(benchmark))
+            built(Replicated, **parameters)
     run = Run(Replicated())
     run.world = replace(run.world, size=2)
     with pytest.raises(CotenantError, match=r"run\.sh"):

@@ -22,6 +22,7 @@ from cotenant.bench.observed import FlopCount, described
 from cotenant.bench.optimizers import fused
 from cotenant.bench.precision import MasterWeights, Precision, asked_precision, set_precision
 from cotenant.errors import CotenantError
+from tasks.loading import built
 
 CPU = Device(torch.device("cpu"))
 CUDA = Device(torch.device("cuda", 0))
@@ -70,9 +71,7 @@ def test_aliases_agree_or_are_refused_unless_a_precision_is_said(
 
 
 def test_fp32_is_bit_equal_to_a_loop_by_hand() -> None:
-    benchmark = Small(seed=3)
-    run = Run(benchmark)
-    benchmark.build(run)
+    benchmark, run = built(Small, seed=3)
     batch = next(iter(benchmark.batches(run)))
     step = run.precision.around(benchmark.step)
     assert step == benchmark.step
@@ -170,9 +169,7 @@ def test_bf16_runs_in_bf16_and_its_backward_outside_autocast() -> None:
             run.update(loss, self.optimizer)
             return loss
 
-    benchmark = Watching(precision="bf16")
-    run = Run(benchmark)
-    benchmark.build(run)
+    benchmark, run = built(Watching, precision="bf16")
     batch = next(iter(benchmark.batches(run)))
     step = run.precision.around(benchmark.step)
     with FlopCount() as count:
