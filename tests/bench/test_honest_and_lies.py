@@ -54,22 +54,16 @@ def test_an_honest_program_passes_every_time(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_clock")
+@pytest.mark.parametrize("times", [1, pytest.param(TIMES, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", LIES)
-def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "observe", loop.observe)  # One of the lies replaces it.
-    rule, words = FOUND[kind]
-    assert words in errors_of(LIES[kind], tmp_path).get(rule, "")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize("kind", LIES)
-def test_a_lie_is_found_every_time(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "observe", loop.observe)
-    rule, observe = FOUND[kind][0], loop.observe
-    for seed in range(TIMES):
-        monkeypatch.setattr(loop, "observe", observe)
-        assert rule in errors_of(LIES[kind], tmp_path, f"--seed {seed}")
+def test_a_lie_is_found(kind: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (rule, words), observe = FOUND[kind], loop.observe
+    for seed in range(times):
+        monkeypatch.setattr(loop, "observe", observe)  # One of the lies replaces it.
+        found = errors_of(LIES[kind], tmp_path, f"--seed {seed}")
+        assert rule in found
+        # Other seeds may have other numbers in the sentence.
+        assert seed or words in found[rule]
 
 
 def losses_of(kind: type[Plain], audits: int) -> list[Any]:
