@@ -99,9 +99,6 @@ def main_of(place: str) -> Any:
 # torchvision announces that its decoders will move to another package, after every version that we run on.
 decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
-PRECISIONS = ["fp32", pytest.param("bf16", marks=pytest.mark.slow)]
-"""For convolutional tasks: a processor without bf16 units takes half a minute for a step of the larger ones."""
-
 
 def benchmark_of(name: str) -> type[Benchmark]:
     """Return the one benchmark that a task's main.py defines."""

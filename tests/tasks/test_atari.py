@@ -14,7 +14,7 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.facts import without_effect
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import PRECISIONS, losses
+from tasks.loading import losses
 
 PLACE = "reinforcement/atari"
 SMALL: dict[str, Any] = {"batch_size": 2, "num_steps": 8}
@@ -52,7 +52,7 @@ def test_the_seed_decides_what_a2c_loses(main: Any) -> None:
     assert first == again != other
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_step_moves_every_weight(main: Any, precision: str) -> None:
     benchmark, run = built(main, precision=precision, **ONE_UPDATE)
     before = {name: weight.detach().clone() for name, weight in benchmark.policy.named_parameters()}
