@@ -26,11 +26,8 @@ def test_stages_keep_all_but_the_first_observations_and_nest() -> None:
     assert (stage.count, chrono.chronos["forward"].count, len(synchronised)) == (3, 5, 20)
     assert stage.min <= stage.avg <= stage.max == max(stage.kept)
     told = chrono.to_dict({"batch_size": 8})
-    assert (told["name"], told["batch_size"], sorted(told["train"])) == (
-        "mine",
-        8,
-        ["avg", "count", "max", "min", "sd", "unit"],
-    )
+    assert (told["name"], told["batch_size"]) == ("mine", 8)
+    assert sorted(told["train"]) == ["avg", "count", "max", "min", "sd", "unit"]
     with pytest.raises(ZeroDivisionError), chrono.time("train"):
         raise ZeroDivisionError
     assert len(stage.seconds) == 5, "a block that raises is no observation"

@@ -41,12 +41,8 @@ def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert session.run_benchmark(Small, ["-b", "8", "--report", str(path), "--seed", "7"]) == 0
     record = read(path)
     assert (record["batch_size"], record["seed"], record["precision"]) == (8, 7, "fp32")
-    assert (record["suite"], record["name"], record["outcome"], record["unit"]) == (
-        "alone",
-        "small",
-        "completed",
-        "row",
-    )
+    told = [record[name] for name in ("suite", "name", "outcome", "unit")]
+    assert told == ["alone", "small", "completed", "row"]
     assert len(record["observations"]) == 6
     assert {one["items"] for one in record["observations"]} == {24}
     assert record["skip"] == 2

@@ -28,6 +28,7 @@ PLACES = {
     "cart": "reinforcement/cart_pole",
 }
 
+TEXT = "natural_language_processing"
 TRANSFORMER = {"batch_size": 2, "layers": 2, "width": 16, "heads": 2}
 LANGUAGE_MODEL = TRANSFORMER | {"context": 12, "words": 200}
 DECODER = LANGUAGE_MODEL | {"heads": 4, "kv_heads": 2, "inner": 24}
@@ -39,19 +40,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
     "image_classification/vit": TRANSFORMER | {"size": 32},
     "image_generation/diffusion_transformer": TRANSFORMER | {"side": 8, "patch": 4},
-    "natural_language_processing/gpt": LANGUAGE_MODEL,
-    "natural_language_processing/llama": DECODER,
-    "natural_language_processing/lora": DECODER,
-    "natural_language_processing/moe": LANGUAGE_MODEL | {"experts": 4, "active": 2, "inner": 24},
-    "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
-    "natural_language_processing/transformer_xl": (TRANSFORMER | {"words": 200, "inner": 32, "target": 6, "memory": 4}),
-    "natural_language_processing/word_language_model": {
-        "batch_size": 3,
-        "words": 96,
-        "emsize": 8,
-        "nhid": 8,
-        "bptt": 5,
-    },
+    f"{TEXT}/gpt": LANGUAGE_MODEL,
+    f"{TEXT}/llama": DECODER,
+    f"{TEXT}/lora": DECODER,
+    f"{TEXT}/moe": LANGUAGE_MODEL | {"experts": 4, "active": 2, "inner": 24},
+    f"{TEXT}/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
+    f"{TEXT}/transformer_xl": TRANSFORMER | {"words": 200, "inner": 32, "target": 6, "memory": 4},
+    f"{TEXT}/word_language_model": {"batch_size": 3, "words": 96, "emsize": 8, "nhid": 8, "bptt": 5},
     "object_detection/mask_rcnn": {"batch_size": 1, "height": 64, "width": 96, "regions": 8, "objects": 2},
     "object_detection/single_stage_detector": {"batch_size": 1},
     "question_answering/bert": TRANSFORMER | {"words": 200, "sequence": 24, "inner": 32},

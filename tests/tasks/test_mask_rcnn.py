@@ -19,9 +19,8 @@ def test_the_model_takes_images_as_they_are(main: Any) -> None:
         network = main.mask_rcnn(main.CLASSES, 800, 1344, 512)
     assert main.CLASSES == 81
     assert (network.transform.min_size, network.transform.max_size) == ((800,), 1344)
-    assert {type(part).__name__ for part in network.backbone.body.modules() if "Norm" in type(part).__name__} == {
-        "FrozenBatchNorm2d"
-    }
+    kinds = {type(part).__name__ for part in network.backbone.body.modules()}
+    assert {kind for kind in kinds if "Norm" in kind} == {"FrozenBatchNorm2d"}
 
 
 def test_objects_lie_in_their_image_and_masks_fill_their_boxes(main: Any) -> None:
