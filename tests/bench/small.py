@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, Run
+from cotenant.bench import Benchmark, Run, session
 from cotenant.bench.loop import Loop
+from cotenant.results.schema import record_schema
 
 
 class Small(Benchmark):
@@ -35,9 +39,26 @@ class Small(Benchmark):
         return loss
 
 
+def loop_of(benchmark: Benchmark) -> Loop:
+    return Loop(benchmark, Run(benchmark))
+
+
 def warmed(benchmark: Benchmark) -> tuple[Loop, Run]:
     """Return the loop of a benchmark that has warmed up, and its run."""
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
+    loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()
     return loop, run
+
+
+def record_of(cls: type[Benchmark], folder: Path, words: str = "", status: int = 0) -> dict[str, Any]:
+    """Run a benchmark alone, which ends with this status; return its record."""
+    report = folder / "record.json"
+    assert session.run_benchmark(cls, [*words.split(), "--report", str(report)]) == status
+    return read(report)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the record in a file, which the schema allows."""
+    record: dict[str, Any] = json.loads(path.read_text())
+    jsonschema.validate(record, record_schema())
+    return record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,20 +11,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
 import torch
 from torch import nn
 
-from bench.small import Small, warmed
+from bench.small import Small, read, record_of, warmed
 from cotenant.bench import Run, UnsupportedError, parallel, session
-from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.results.schema import record_schema
 from machine.fakehost import Board, FakeNvml, write
+from tasks.loading import built, losses
 from tenants.suites import ROOT, TENANTS
 
 
@@ -77,9 +74,7 @@ def test_devices_that_torch_does_not_see_are_unsupported(
     assert unseen_devices({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ""
     monkeypatch.setenv("USE_CUDA", "1")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    report = tmp_path / "record.json"
-    assert session.run_benchmark(Small, ["--cuda", "--report", str(report)]) == 1
-    record = json.loads(report.read_text())
+    record = record_of(Small, tmp_path, "--cuda", status=1)
     assert (record["outcome"], record["observations"]) == ("unsupported", [])
     assert "sees no device, and USE_CUDA=1 asks for one. " in capsys.readouterr().err
     assert session.run_benchmark(Small, ["--no-cuda"]) == 0
@@ -112,13 +107,6 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nn, "DataParallel", OnOneProcessor)
 
 
-def losses(benchmark: Benchmark, steps: int = 5) -> list[float]:
-    benchmark.build(run := Run(benchmark))
-    batches = iter(benchmark.batches(run))
-    found = [benchmark.step(run, next(batches)) for _ in range(steps)]
-    return [loss.item() for loss in found if loss is not None]
-
-
 @pytest.mark.usefixtures("devices")
 def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -129,19 +117,18 @@ def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
     assert (model.device_ids, set(map(tuple, model.parts))) == ([0, 1, 2, 3], {(2, 2, 2, 2)})
     assert run.findings == []
     monkeypatch.setattr(session, "tenant_facts", lambda run, loop: tenant_facts(run, loop) | {"gpu": "Board"})
-    assert session.run_benchmark(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
-    record = json.loads((tmp_path / "r.json").read_text())
+    record = record_of(Replicated, tmp_path)
     told = record["observed"]
     assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
     assert told["flops_per_step"] is None
     assert (record["devices"], record["vcd"], record["group"]) == (4, "0,1,2,3", "all")
     assert (record["batch_size"], record["batch_size_per_device"]) == (8, 2)
-    assert losses(Replicated(seed=3)) == pytest.approx(losses(Small(seed=3, batch_size=8)))
+    ours, alone = (losses(*built(cls, seed=3, batch_size=8), 5) for cls in (Replicated, Small))
+    assert ours == pytest.approx(alone)
 
 
 def test_one_device_is_said_and_recorded() -> None:
-    benchmark = Replicated()
-    benchmark.build(run := Run(benchmark))
+    _, run = built(Replicated)
     assert ("parallel" in run.observed, run.observed["replicas"]) == (False, 1)
     assert [one.sentence for one in run.findings] == [
         "DataParallel has one device here (CPU), so the model ran without it."
@@ -151,9 +138,8 @@ def test_one_device_is_said_and_recorded() -> None:
 @pytest.mark.usefixtures("devices")
 def test_what_replicas_and_devices_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
     for parameters in ({"precision": "bf16"}, {"compile": True}):
-        benchmark = Replicated(**parameters)
         with pytest.raises(UnsupportedError, match="--parallel ddp"):
-            benchmark.build(Run(benchmark))
+            built(Replicated, **parameters)
     run = Run(Replicated())
     run.world = replace(run.world, size=2)
     with pytest.raises(CotenantError, match=r"run\.sh"):
@@ -247,8 +233,7 @@ def test_ranks_alone_write_one_record_of_them_all(tmp_path: Path) -> None:
     words = ("--no-cuda", "--batch-size", 4, "--repeat", 8, "--number", 20, "--skip", 1, "--report", path)
     ended = launched(TENANTS / "ddp.py", *words)
     assert ended.returncode == 0, ended.stderr
-    record: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(record, record_schema())
+    record = read(path)
     assert (record["outcome"], record["group"], record["observed"]["world_size"]) == ("completed", "all", 2)
     assert (record["batch_size"], record["batch_size_per_device"]) == (8, 4)
     assert [one["items"] for one in record["observations"]] == [2 * 4 * 20] * 8

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import nn
 
-from bench.small import Small
-from cotenant.bench import Run, UnsupportedError, session
+from bench.small import Small, loop_of, record_of
+from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, tenant_facts
 from cotenant.bench.graph import refuse
@@ -86,8 +86,7 @@ def test_a_replayed_step_trains_on_its_own_batch_and_is_counted_as_the_step(reco
     losses = [plain.step(run, batch) for batch in (rows[0], *rows)]
     expected = weights(plain)
 
-    benchmark = Learning(graph=True)
-    loop = Loop(benchmark, replayed := Run(benchmark))
+    loop = Loop(benchmark := Learning(graph=True), replayed := Run(benchmark))
     loop.warm_up()
     assert loop.auditor.optimizers[0].param_groups[0]["capturable"]
     seen = loop.observe(3)
@@ -127,14 +126,12 @@ def test_no_step_before_holds_its_gradients_for_another_stream(
         return recorded(device, work)
 
     monkeypatch.setattr(Device, "recorded", looked_at)
-    benchmark = Remembered(graph=True)
-    Loop(benchmark, Run(benchmark)).warm_up()
+    loop_of(Remembered(graph=True)).warm_up()
     assert alive == [False]
 
 
 def test_a_resident_batch_is_copied_nowhere(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = Small(graph=True)
-    loop = Loop(benchmark, Run(benchmark))
+    loop = loop_of(Small(graph=True))
     monkeypatch.setattr(torch, "_foreach_copy_", None)
     loop.warm_up()
     first, second = loop.observe(2).losses
@@ -182,15 +179,13 @@ class Shrinking(Small):
     ],
 )
 def test_what_a_graph_would_lose_is_refused(cls: type[Small], sentence: str, recorder: list[Run]) -> None:
-    benchmark = cls(graph=True)
-    loop = Loop(benchmark, Run(benchmark))
+    loop = loop_of(cls(graph=True))
     with pytest.raises(UnsupportedError, match=sentence) as caught:
         loop.warm_up()
     assert str(caught.value).endswith("Leave --graph out.")
 
 
 def test_a_step_that_cannot_be_recorded(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = Small(graph=True)
     refused = RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors")
     sentence = (
         "This step cannot be recorded in a CUDA graph: operation not permitted when stream is capturing. "
@@ -198,12 +193,8 @@ def test_a_step_that_cannot_be_recorded(recorder: list[Run], monkeypatch: pytest
     )
     full = torch.OutOfMemoryError("CUDA out of memory.")
     for error, expected in ((refused, ("unsupported", sentence)), (full, ("device_out_of_memory",))):
-
-        def recorded(device: Device, work: Any, error: Exception = error) -> Any:
-            raise error
-
-        monkeypatch.setattr(Device, "recorded", recorded)
-        loop = Loop(benchmark, Run(benchmark))
+        monkeypatch.setattr(Device, "recorded", Mock(side_effect=error))
+        loop = loop_of(Small(graph=True))
         with pytest.raises((UnsupportedError, torch.OutOfMemoryError)) as caught:
             loop.warm_up()
         assert outcome_of(caught.value)[: len(expected)] == expected
@@ -216,9 +207,7 @@ class Acting(Small):
 def test_a_processor_records_nothing_nor_do_several_ranks_nor_who_acts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = tmp_path / "record.json"
-    assert session.run_benchmark(Small, ["--graph", "--report", str(report)]) == 1
-    assert json.loads(report.read_text())["outcome"] == "unsupported"
+    assert record_of(Small, tmp_path, "--graph", status=1)["outcome"] == "unsupported"
     sentence = "--graph needs a device of CUDA or ROCm, and this run is on cpu. Leave --graph out."
     assert sentence in capsys.readouterr().err
     ranks: Any = SimpleNamespace(device=CUDA.torch_device, world=SimpleNamespace(size=2))

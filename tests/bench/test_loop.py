@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import json
 import multiprocessing
 import sys
 import time
@@ -20,8 +19,8 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from bench.small import Small, warmed
-from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag, session
+from bench.small import Small, loop_of, record_of, warmed
+from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag
 from cotenant.bench.arguments import parse
 from cotenant.bench.chrono import Work, observe
 from cotenant.bench.device import Device
@@ -154,10 +153,6 @@ def test_the_kept_loss_has_no_graph() -> None:
     assert kept == 2
 
 
-def loop_of(benchmark: Small) -> Loop:
-    return Loop(benchmark, Run(benchmark))
-
-
 class Knot:
     """Garbage that only Python's cyclic collector frees."""
 
@@ -180,8 +175,7 @@ class Littering(Small):
 
 
 def test_the_collector_is_off_inside_and_collects_between_and_is_on_in_the_cool_down() -> None:
-    benchmark = Littering()
-    loop = loop_of(benchmark)
+    loop = loop_of(benchmark := Littering())
     assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
     assert loop.auditor.dtype == "fp32"
     assert not any(module is vars(torch) for module in gc.get_objects()), "imported modules are collected"
@@ -202,19 +196,15 @@ def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events: list[str] = []
-    loop = loop_of(Small())
-    loop.warm_up()
-    work = loop._work
+    loop, _ = warmed(Small())
+    step = loop._work.step
     monkeypatch.setattr(Device, "synchronize", lambda self: events.append("sync"))
-    step = work.step
-    monkeypatch.setattr(work, "step", lambda run, batch: events.append("step") or step(run, batch))
+    monkeypatch.setattr(loop._work, "step", lambda run, batch: events.append("step") or step(run, batch))
     moments = iter([1, 2, 3])
-    monkeypatch.setattr("cotenant.bench.loop.clock_ns", lambda: next(moments))
-    loop.settle(3, 2)
+    with monkeypatch.context() as clock:
+        clock.setattr("cotenant.bench.loop.clock_ns", lambda: next(moments))
+        loop.settle(3, 2)
     assert events == ["step", "step", "sync"] * 2
-    monkeypatch.undo()
-    monkeypatch.setattr(Device, "synchronize", lambda self: events.append("sync"))
-    monkeypatch.setattr(work, "step", lambda run, batch: events.append("step") or step(run, batch))
     loop.observe(3)
     events.clear()
     answers = iter([False] * 5 + [True])
@@ -299,9 +289,7 @@ class Ending(Small):
 
 
 def test_input_that_ends_is_one_finding() -> None:
-    benchmark = Ending()
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
+    loop = Loop(benchmark := Ending(), run := Run(benchmark))
     assert run.findings == []
     loop.warm_up()
     # The warm-up took three batches, of 4, 5 and 4 rows.
@@ -454,9 +442,7 @@ def test_the_loop_looks_at_the_first_batch_once() -> None:
         def batches(self, run: Run) -> Iterable[Any]:
             return run.resident(torch.zeros(self.batch_size * 2, 3))
 
-    run = Run(benchmark := Zeros(batch_size=8))
-    loop = Loop(benchmark, run)
-    loop.warm_up()
+    loop, run = warmed(Zeros(batch_size=8))
     loop.observe(3)
     assert [finding.rule for finding in run.findings] == ["constant_input"]
 
@@ -538,11 +524,8 @@ def test_the_rate_is_that_of_the_steps(
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
     monkeypatch.setattr("cotenant.bench.alone.audit_borders", lambda *amount: [])
     monkeypatch.setattr(Spinning, "steps", [])
-    asked = {"--step-us": step_us, "--number": number, "--repeat": REPEAT, "--skip": SKIP}
-    words = [str(word) for pair in asked.items() for word in pair]
-    assert session.run_benchmark(Spinning, [*words, "--report", str(tmp_path / "r.json")]) == 0
-    reported = json.loads((tmp_path / "r.json").read_text())["statistics"]["median"]
-
+    words = f"--step-us {step_us} --number {number} --repeat {REPEAT} --skip {SKIP}"
+    reported = record_of(Spinning, tmp_path, words)["statistics"]["median"]
     measured = Spinning.steps[-REPEAT * number :]
     groups = [measured[first : first + number] for first in range(SKIP * number, REPEAT * number, number)]
     true = median(ROWS * number / (last[1] - first[0]) * 1e9 for first, *_, last in groups)
@@ -578,8 +561,7 @@ class Loading(Small):
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_every_step_trains_on_the_first_batch_where_that_is_asked_for_and_says_so(cached: bool) -> None:
-    benchmark = Loading(cached_batch=cached)
-    loop = Loop(benchmark, run := Run(benchmark))
+    loop = Loop(benchmark := Loading(cached_batch=cached), run := Run(benchmark))
     if cached:
         until(lambda: not multiprocessing.active_children(), "nobody reads on beside the clock")
     loop.warm_up()

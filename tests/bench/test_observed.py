@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from bench.small import Small, warmed
+from bench.small import Small, loop_of, warmed
 from cotenant.bench import Run, observed
 from cotenant.bench.facts import tenant_facts
-from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, _runs_in_tf32
 
 
@@ -82,8 +81,7 @@ def test_a_compiled_model_is_watched_uncompiled_and_then_compiled(monkeypatch: p
         return graph.forward
 
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
-    benchmark = Small(precision="bf16", compile=True)
-    loop = Loop(benchmark, Run(benchmark))
+    loop = loop_of(Small(precision="bf16", compile=True))
     assert not compiled
     loop.warm_up()
     assert loop.auditor.dtype == "bf16"

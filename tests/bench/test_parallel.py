@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
 
@@ -22,7 +21,7 @@ FORMS: dict[str, tuple[Any, ...]] = {
     "ddp, bf16 gradients": ("ddp", "bf16"),
     "fsdp, bf16 gradients": ("fsdp", "bf16"),
 }
-ROWS = 4
+ROWS, RANKS = 4, 4
 
 
 def network(rank: int) -> nn.Module:
@@ -72,11 +71,10 @@ def rank_of(rank: int, ranks: int, folder: Path) -> None:
     torch.save(found, folder / f"rank{rank}")
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_gradients_of_all_ranks_are_those_of_one_process(ranks: int, tmp_path: Path) -> None:
-    forked(ranks, rank_of, tmp_path)
-    alone = gradients(network(0), batches(ranks))
-    for rank in range(ranks):
+def test_gradients_of_all_ranks_are_those_of_one_process(tmp_path: Path) -> None:
+    forked(RANKS, rank_of, tmp_path)
+    alone = gradients(network(0), batches(RANKS))
+    for rank in range(RANKS):
         found = torch.load(tmp_path / f"rank{rank}")
         for name, form in FORMS.items():
             assert described(*form) == name

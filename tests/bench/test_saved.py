@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import StepLR
 from bench.small import Small
 from cotenant.bench import Run, saved
 from cotenant.bench.saved import Reached, undone
+from tasks.loading import built
 
 
 class Own:
@@ -66,8 +67,7 @@ class Keeping(Small):
 
 @pytest.fixture
 def keeping() -> tuple[Keeping, Run]:
-    run = Run(benchmark := Keeping())
-    benchmark.build(run)
+    benchmark, run = built(Keeping)
     benchmark.step(run, torch.ones(4, 3))
     return benchmark, run
 
@@ -106,8 +106,7 @@ def test_nothing_frozen_and_no_data_is_copied(keeping: tuple[Keeping, Run], monk
 def test_a_held_graph_and_waiting_gradients_are_as_good_as_before() -> None:
     def losses(audited: bool) -> list[float]:
         torch.manual_seed(0)
-        run = Run(benchmark := Small())
-        benchmark.build(run)
+        benchmark, run = built(Small)
         benchmark.held = benchmark.model(torch.ones(4, 3)).square().mean()
         benchmark.model(torch.ones(4, 3)).sum().backward()
         if audited:

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
-import jsonschema
 import pytest
 import torch
 from torch._utils import ExceptionWrapper
@@ -22,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bench.runner import Runner
-from bench.small import Small
+from bench.small import Small, read, record_of
 from cotenant.bench import MissingDataError, Run, UnsupportedError, session
 from cotenant.bench.chrono import Observation
 from cotenant.bench.device import Device
@@ -33,15 +32,8 @@ from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
-from cotenant.results.schema import record_schema
 from cotenant.suite.task_source import harness_version
 from tenants.suites import ROOT
-
-
-def read(path: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(record, record_schema())
-    return record
 
 
 def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,12 +41,8 @@ def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert session.run_benchmark(Small, ["-b", "8", "--report", str(path), "--seed", "7"]) == 0
     record = read(path)
     assert (record["batch_size"], record["seed"], record["precision"]) == (8, 7, "fp32")
-    assert (record["suite"], record["name"], record["outcome"], record["unit"]) == (
-        "alone",
-        "small",
-        "completed",
-        "row",
-    )
+    told = [record[name] for name in ("suite", "name", "outcome", "unit")]
+    assert told == ["alone", "small", "completed", "row"]
     assert len(record["observations"]) == 6
     assert {one["items"] for one in record["observations"]} == {24}
     assert record["skip"] == 2
@@ -108,9 +96,9 @@ def test_going_without_an_accelerator_is_said_once_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    assert session.run_benchmark(Small, ["--cuda", "--repeat", "1", "--report", str(tmp_path / "r.json")]) == 0
+    record = record_of(Small, tmp_path, "--cuda --repeat 1")
     assert capsys.readouterr().err.count("No accelerator was found: it ran on the CPU.") == 1
-    assert "benchmark:no_accelerator" in {finding["rule"] for finding in read(tmp_path / "r.json")["findings"]}
+    assert "benchmark:no_accelerator" in {finding["rule"] for finding in record["findings"]}
 
 
 def test_another_kernel_is_refused_before_the_flags(
@@ -128,8 +116,7 @@ def test_a_loss_that_is_not_finite_fails(tmp_path: Path) -> None:
         def step(self, run: Run, batch: Any) -> torch.Tensor:
             return torch.tensor(float("inf"))
 
-    assert session.run_benchmark(Exploding, ["--report", str(tmp_path / "r.json")]) == 1
-    record = read(tmp_path / "r.json")
+    record = record_of(Exploding, tmp_path, status=1)
     assert (record["outcome"], record["completed"]) == ("nan", False)
     assert record["message"] == "18 of 18 losses were not finite."
     assert record["batch_loss"] == [None] * 18
@@ -140,8 +127,7 @@ def test_no_loss_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         def step(self, run: Run, batch: Any) -> None:
             return None
 
-    assert session.run_benchmark(Lossless, ["--report", str(tmp_path / "r.json")]) == 0
-    record = read(tmp_path / "r.json")
+    record = record_of(Lossless, tmp_path)
     assert (record["losses_checked"], record["batch_loss"]) == (0, [])
     assert "no_loss" in {finding["rule"] for finding in record["findings"]}
     assert "Batch Loss     none\n" in capsys.readouterr().out
@@ -199,11 +185,12 @@ def test_a_tenant_leaves_without_closing_the_interpreter_whose_threads_can_end_i
     assert (ended.returncode, ended.stdout) == (1, "left\n"), ended.stderr
 
 
-Start = Callable[[Callable[[Runner], None]], Runner]
+Talk = Callable[..., Runner]
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    """Return a function that runs a benchmark, which ends with `status`, beside a runner with a script."""
     opened: list[Rendezvous | None] = []
     connect = Rendezvous.from_environment
 
@@ -211,13 +198,17 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         opened.append(connect(*arguments))
         return opened[-1]
 
-    def begin(script: Callable[[Runner], None]) -> Runner:
+    def talked(script: Callable[[Runner], None], cls: type[Small], *words: str, status: int = 0) -> Runner:
         monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "s"))
         monkeypatch.setenv(TENANT_VARIABLE, "1")
         monkeypatch.setattr(Rendezvous, "from_environment", connect_here)
-        return Runner(tmp_path / "s", script)
+        runner = Runner(tmp_path / "s", script)
+        assert session.run_benchmark(cls, [*words]) == status
+        runner.join()
+        (tmp_path / "s").unlink()
+        return runner
 
-    yield begin
+    yield talked
     for one in opened:
         if one is not None:
             one.close()
@@ -238,7 +229,7 @@ def end(runner: Runner) -> None:
     runner.hear("record")
 
 
-def test_algorithms_are_tried_in_a_turn_before_the_warm_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_algorithms_are_tried_in_a_turn_before_the_warm_up(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "tries_algorithms", True)
     forgotten: list[int] = []
     monkeypatch.setattr(Device, "forget_memory", lambda self: forgotten.append(Counted.steps))
@@ -256,14 +247,12 @@ def test_algorithms_are_tried_in_a_turn_before_the_warm_up(start: Start, monkeyp
         end(runner)
 
     Counted.steps = 0
-    runner = start(script)
-    assert session.run_benchmark(Counted, []) == 0
-    runner.join()
+    runner = talk(script, Counted)
     assert runner.kinds()[:5] == ["hello", "begin", "turn", "turned", "ready"]
     assert forgotten == [1]
 
 
-def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_conversation(talk: Talk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     t0_ns: list[int] = []
 
     def script(runner: Runner) -> None:
@@ -277,9 +266,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         end(runner)
 
     Counted.steps = 0
-    runner = start(script)
-    assert session.run_benchmark(Counted, ["--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json")]) == 0
-    runner.join()
+    runner = talk(script, Counted, "--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json"))
     assert runner.kinds() == ["hello", "begin", "ready", *["observation"] * 4, "done", "record"]
     hello, begin, ready, *observations, _, last = (message.fields for message in runner.heard)
     assert (hello["tenant"], hello["rank"], hello["world"]) == (1, 0, 1)
@@ -302,14 +289,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "dtype": "fp32",
         "products": {"fp32": ["addmm", "mm"]},
         "optimizers": [
-            {
-                "name": "SGD",
-                "package": "torch",
-                "fused": False,
-                "weights": "fp32",
-                "stepped": "fp32",
-                "parameters": 8,
-            }
+            {"name": "SGD", "package": "torch", "fused": False, "weights": "fp32", "stepped": "fp32", "parameters": 8}
         ],
         "device": "cpu",
         "world_size": 1,
@@ -343,32 +323,32 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("said", ["enough", "audit"])
-def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: Start, said: str) -> None:
+def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(talk: Talk, said: str) -> None:
     """`enough` makes that observation the last, and the record holds the actual repeat. An audit that is asked for
     with STOP is made before the record."""
 
     class Told(Small):
+        runner: ClassVar[Runner]
         steps = 0
 
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
             # The warm-up, its audit, and the first step of the fourth observation.
             if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
-                runner.say(said)
+                Told.runner.say(said)
                 # The tenant reads messages only when it sends observations.
                 time.sleep(SEND_EVERY_NS / 1e9)
             return super().step(run, batch)
 
     def script(runner: Runner) -> None:
+        Told.runner = runner
         runner.hear("ready")
         runner.go(number=2, repeat=5)
         runner.hear("done")
         runner.say("audit")
         end(runner)
 
-    runner = start(script)
-    assert session.run_benchmark(Told, []) == 0
-    runner.join()
+    runner = talk(script, Told)
     repeat, after = (4, [4]) if said == "enough" else (5, [4, 5])
     assert runner.kinds()[3:] == [*["observation"] * repeat, "done", "record"]
     record = runner.heard[-1].fields["record"]
@@ -378,7 +358,7 @@ def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: S
     assert observed["audit"]["differences"] == []
 
 
-def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_runner_that_vanishes(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
     """It goes before READY, before GO, with bytes unread as a killed one (which resets the connection), at the end."""
 
     for heard, goes in ((("hello",), False), (("ready",), False), (("ready",), True), (("ready", "done"), True)):
@@ -389,30 +369,24 @@ def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str]
                 if kind == "ready" and goes:
                     runner.go(1, 3)
 
-        runner = start(script)
-        assert session.run_benchmark(Small, ["--repeat", "3"]) == 1
-        runner.join()
+        talk(script, Small, "--repeat", "3", status=1)
         error = capsys.readouterr().err
         assert error.startswith("Small: ")
         assert "Traceback" not in error
-        (tmp_path / "s").unlink()
     assert session.run_benchmark(Small, []) == 1  # No runner listens any more.
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_failures_are_told(start: Start, tmp_path: Path) -> None:
+def test_failures_are_told(talk: Talk) -> None:
     failing = type("Failing", (Small,), {"build": raising(KeyboardInterrupt())})
     for cls, argv, status, kinds, words in (
         (failing, [], 130, ["hello", "begin", "failed"], ("interrupted", "Interrupted.")),
         (Small, ["--bach-size", "3"], 2, ["hello", "failed"], ("failed", "Did you mean '--batch-size'?")),
     ):
-        runner = start(lambda runner: runner.hear("failed") and None)
-        assert session.run_benchmark(cls, argv) == status
-        runner.join()
+        runner = talk(lambda runner: runner.hear("failed") and None, cls, *argv, status=status)
         assert runner.kinds() == kinds
         told = runner.heard[-1].fields
         assert (told["outcome"], told["message"].endswith(words[1])) == (words[0], True)
-        (tmp_path / "s").unlink()
 
 
 GOLDEN = Path(__file__).parent / "golden" / "printed.txt"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,8 +9,8 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from bench.small import Small, warmed
-from cotenant.bench import Run, session
+from bench.small import Small, record_of, warmed
+from cotenant.bench import Run
 from cotenant.bench.device import Device
 from cotenant.bench.steps import MarkedSteps
 
@@ -61,9 +60,7 @@ def test_a_device_stamps_its_steps_itself() -> None:
 
 
 def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
-    words = f"--repeat 8 --number 100 --skip 0 --report {tmp_path / 'one.json'}".split()
-    assert session.run_benchmark(Serving, words) == 0
-    record = json.loads((tmp_path / "one.json").read_text())
+    record = record_of(Serving, tmp_path, "--repeat 8 --number 100 --skip 0")
     steps, raw = record["meters"]["steps"], record["observed"]["steps_ns"]
     assert [len(one) for one in raw] == [100] * 8
     times = sorted(ns for one in raw for ns in one)
@@ -72,8 +69,7 @@ def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
     assert low <= steps["p95_ns"] <= high
     # One step in ten is long, which p95 shows and the median does not.
     assert steps["p95_ns"] > 3 * steps["p50_ns"]
-    assert session.run_benchmark(Small, [f"--report={tmp_path / 'two.json'}"]) == 0
-    plain = json.loads((tmp_path / "two.json").read_text())
+    plain = record_of(Small, tmp_path)
     assert "steps" not in plain["meters"]
     assert "steps_ns" not in plain["observed"]
 
@@ -85,5 +81,4 @@ def test_steps_that_do_not_fit_their_observations_are_none(told: Any, tmp_path: 
             super().build(run)
             run.observed["steps_ns"] = told
 
-    assert session.run_benchmark(Boasting, f"--repeat 8 --skip 0 --report {tmp_path / 'one.json'}".split()) == 0
-    assert "steps" not in json.loads((tmp_path / "one.json").read_text())["meters"]
+    assert "steps" not in record_of(Boasting, tmp_path, "--repeat 8 --skip 0")["meters"]

@@ -23,8 +23,6 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
     def loaded(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(f"benchmarks_{name.replace('/', '_')}", BENCHMARKS / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         # Dataclasses look up their module.
         monkeypatch.setitem(sys.modules, spec.name, module)

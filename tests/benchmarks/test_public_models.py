@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 from benchmarks.conftest import Load
 from cotenant.layers.decoder import Decoder, DecoderSize
@@ -26,36 +27,36 @@ def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:
     assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
 
-def random_weights(model: torch.nn.Module) -> None:
-    """Make weights so large that every part of the network affects its outputs."""
+def random_weights(model: Any) -> Any:
+    """Make weights so large that every part of the network affects its outputs; return the network for evaluation."""
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
+    return model.eval()
+
+
+def assert_alike(ours: Any, theirs: Any, *inputs: torch.Tensor) -> None:
+    """Give our network the weights and the mode of theirs; assert that all outputs are equal."""
+    ours.train(theirs.training).load_state_dict(theirs.ours())
+    with torch.inference_mode():
+        for our_output, their_output in zip(*(tree_leaves(one(*inputs)) for one in (ours, theirs)), strict=True):
+            assert_equal(our_output, their_output)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1000, 2, 64, 4, 256), (30_522, 2, 768, 12, 3072)])
 def test_bert_is_that_of_transformers(load: Load, sizes: Any) -> None:
     package("transformers")
-    theirs = load("public/bert").Model(*sizes, 0.1).eval()
-    random_weights(theirs)
-    ours = main_of("question_answering/bert").BertForSpans(*sizes, 0.1).eval()
-    ours.load_state_dict(theirs.ours())
-    words, kinds = torch.randint(0, 1000, (2, 384)), torch.randint(0, 2, (2, 384))
-    with torch.inference_mode():
-        assert_equal(ours(words, kinds), theirs(words, kinds))
+    theirs = random_weights(load("public/bert").Model(*sizes, 0.1))
+    ours = main_of("question_answering/bert").BertForSpans(*sizes, 0.1)
+    assert_alike(ours, theirs, torch.randint(0, 1000, (2, 384)), torch.randint(0, 2, (2, 384)))
 
 
 @pytest.mark.slow
 def test_gpt_is_transformers_gpt2(load: Load) -> None:
     package("transformers")
     sizes = {"words": 90, "context": 20, "layers": 3, "width": 48, "heads": 4}
-    theirs = load("public/gpt").Model(**sizes).eval()
-    random_weights(theirs)
-    ours = main_of("natural_language_processing/gpt").GPT(**sizes).eval()
-    ours.load_state_dict(theirs.ours())
-    tokens = torch.randint(90, (2, 20))
-    with torch.inference_mode():
-        assert_equal(ours(tokens), theirs(tokens))
+    theirs = random_weights(load("public/gpt").Model(**sizes))
+    assert_alike(main_of("natural_language_processing/gpt").GPT(**sizes), theirs, torch.randint(90, (2, 20)))
 
 
 @pytest.mark.slow
@@ -63,14 +64,11 @@ def test_gpt_is_transformers_gpt2(load: Load) -> None:
 def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: bool, kv_heads: int) -> None:
     package("transformers")
     size = DecoderSize(3, 48, 4, kv_heads, 80, words=90, context=20, theta=500_000.0, tied=tied)
-    theirs = load("public/llama").Model(size).eval()
-    random_weights(theirs)
-    ours = Decoder(size).eval()
-    ours.load_state_dict(theirs.ours())
+    theirs, ours = random_weights(load("public/llama").Model(size)), Decoder(size)
     tokens, caches = torch.randint(90, (2, 20)), ours.caches(2)
+    assert_alike(ours, theirs, tokens)
     with torch.inference_mode():
         expected = theirs(tokens)
-        assert_equal(ours(tokens), expected)
         ours(tokens[:, :9], caches)
         for at in range(9, 20):
             assert_equal(ours(tokens[:, at : at + 1], caches, torch.tensor([at]))[:, 0], expected[:, at])
@@ -80,28 +78,20 @@ def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: b
 def test_whisper_is_that_of_transformers(load: Load) -> None:
     package("transformers")
     sizes = {"mels": 8, "frames": 40, "words": 90, "tokens": 12, "layers": 2, "width": 48, "heads": 4}
-    theirs = load("public/whisper").Model(**sizes).eval()
+    theirs = load("public/whisper").Model(**sizes)
     places = theirs.network.model.encoder.embed_positions.weight.clone()
     random_weights(theirs)
-    ours = main_of("speech_recognition/whisper").model.Whisper(**sizes).eval()
+    ours = main_of("speech_recognition/whisper").model.Whisper(**sizes)
     torch.testing.assert_close(ours.places_sw, places)
     theirs.network.model.encoder.embed_positions.weight.data.copy_(places)  # Positions are fixed, not random.
-    ours.load_state_dict(theirs.ours())
-    mels, tokens = torch.randn(2, 8, 40), torch.randint(90, (2, 12))
-    with torch.inference_mode():
-        assert_equal(ours(mels, tokens), theirs(mels, tokens))
+    assert_alike(ours, theirs, torch.randn(2, 8, 40), torch.randint(90, (2, 12)))
 
 
 @pytest.mark.slow
 def test_vit_is_torchvisions(load: Load) -> None:
     sizes = {"size": 32, "patch": 8, "layers": 3, "width": 48, "heads": 4}
-    theirs = load("public/vit").Model(**sizes).eval()
-    random_weights(theirs)
-    ours = main_of("image_classification/vit").ViT(**sizes).eval()
-    ours.load_state_dict(theirs.ours())
-    images = torch.randn(2, 3, 32, 32)
-    with torch.inference_mode():
-        assert_equal(ours(images), theirs(images))
+    theirs = random_weights(load("public/vit").Model(**sizes))
+    assert_alike(main_of("image_classification/vit").ViT(**sizes), theirs, torch.randn(2, 3, 32, 32))
 
 
 @pytest.mark.slow
@@ -109,11 +99,8 @@ def test_vit_is_torchvisions(load: Load) -> None:
 def test_ssd_is_of_torchvisions_parts(load: Load, backbone: str) -> None:
     theirs = load("public/ssd").Model(11, backbone)
     ours = main_of("object_detection/single_stage_detector").SSD300(11, backbone)
-    ours.load_state_dict(theirs.ours())
-    images = torch.randn(2, 3, 300, 300)
-    with torch.inference_mode():  # In training mode: without statistics of batches the states of so many layers fade.
-        for our_output, their_output in zip(ours(images), theirs(images), strict=True):
-            assert_equal(our_output, their_output)
+    # In training mode: without statistics of batches the states of so many layers fade.
+    assert_alike(ours, theirs, torch.randn(2, 3, 300, 300))
 
 
 @pytest.mark.slow
@@ -121,13 +108,9 @@ def test_ssd_is_of_torchvisions_parts(load: Load, backbone: str) -> None:
 def test_tacotron2_is_that_of_torchaudio(load: Load, sizes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     package("torchaudio")
     theirs = load("public/tacotron2").Model(*sizes).eval()
-    ours = main_of("speech_synthesis/tacotron2").Tacotron2(*sizes).eval()
-    ours.load_state_dict(theirs.ours())
+    ours = main_of("speech_synthesis/tacotron2").Tacotron2(*sizes)
     # Its prenet also drops out in evaluation.
     monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, *args, **options: x)
     characters, mel = torch.randint(1, 148, (2, 19)), torch.randn(2, 80, 23)
     characters[1, 12:] = 0
-    batch = characters, torch.tensor([19, 12]), mel
-    with torch.inference_mode():
-        for our_output, their_output in zip(ours(*batch), theirs(*batch), strict=True):
-            assert_equal(our_output, their_output)
+    assert_alike(ours, theirs, characters, torch.tensor([19, 12]), mel)

@@ -74,29 +74,22 @@ def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(reques
     assert capsys.readouterr().err == "imagenet: small, as nobody has asked for 10 GB: DATASET_SIZE=full does.\n"
     monkeypatch.setenv("DATASET_SIZE", "full")
     assert main(["imagenet"]) == 0
-    assert [(request.dataset.name, request.size) for request in requests] == [
-        ("mnist", "full"),
-        ("imagenet", "small"),
-        ("imagenet", "full"),
-    ]
+    made = [(request.dataset.name, request.size) for request in requests]
+    assert made == [("mnist", "full"), ("imagenet", "small"), ("imagenet", "full")]
     # The sets that a suite makes full take at most 2 GB together. No job file reads WikiText-103.
     sizes = [find_dataset(name).sizes["full"].estimated_bytes for name in NAMES if name != "wikitext_103"]
     assert sum(size for size in sizes if size <= UNASKED_BYTES) <= UNASKED_BYTES
 
 
 def test_wrong_usage_is_one_sentence(requests, capsys):
-    sizes = "The sizes: small, full."
+    sizes, where = "The sizes: small, full.", "(--size, DATASET_SIZE)"
     fake_only = "is of use for real sets only. Set FAKE_DATASET=0, or leave it out."
     for words, variables, sentence in (
         (["mnits"], {}, f"There is no data set 'mnits'. Did you mean 'mnist'? The sets: {SETS}."),
         (["mnist", "zzz"], {}, f"There is no data set 'zzz'. The sets: {SETS}."),
         (["ml_20"], {"FAKE_DATASET": "0"}, f"There is no data set 'ml_20'. Did you mean 'ml_20m'? The sets: {SETS}."),
-        (
-            ["mnist", "--size", "ful"],
-            {},
-            f"There is no size 'ful' (--size, DATASET_SIZE). Did you mean 'full'? {sizes}",
-        ),
-        (["mnist"], {"DATASET_SIZE": "9"}, f"There is no size '9' (--size, DATASET_SIZE). {sizes}"),
+        (["mnist", "--size", "ful"], {}, f"There is no size 'ful' {where}. Did you mean 'full'? {sizes}"),
+        (["mnist"], {"DATASET_SIZE": "9"}, f"There is no size '9' {where}. {sizes}"),
         ([], {}, f"No data set was named. Name some of: {SETS}."),
         (
             ["mnist"],

@@ -100,16 +100,8 @@ def test_idx_files(tmp_path):
     np.testing.assert_array_equal(digits, np.arange(12).reshape(3, 2, 2))
     assert digits.dtype == np.uint8
     assert digits.flags.writeable
-    for data in (
-        b"",
-        b"\0\0\x08",
-        b"\0\0\x08\x01",
-        whole[:10],
-        whole[:-1],
-        whole + b"x",
-        b"\0\0\x0d" + whole[3:],
-        b"foreign",
-    ):
+    cut = [b"", b"\0\0\x08", b"\0\0\x08\x01", whole[:10], whole[:-1]]
+    for data in (*cut, whole + b"x", b"\0\0\x0d" + whole[3:], b"foreign"):
         path.write_bytes(data)
         with pytest.raises(ValueError, match="it is not a complete idx file"):
             mnist.read_idx(path)

@@ -40,11 +40,6 @@ def failing(dataset, error, after):
     return replace(dataset, content=content)
 
 
-def fail(root, dataset, number=errno.EIO, after=4):
-    with pytest.raises(CotenantError):
-        make(root, failing(dataset, OSError(number, os.strerror(number)), after))
-
-
 def test_a_made_set_is_present(tmp_path, tiny, capsys):
     root = tmp_path / "deep" / "data"
     assert not present(root, tiny)
@@ -108,7 +103,8 @@ def test_full_serves_small_and_small_gives_way_to_full(tmp_path, tiny):
     assert contents(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == [".locks", "ImageNet"]
     # A new version starts from nothing: it takes over no files that older versions left.
-    fail(tmp_path, replace(tiny, version=2), after=3)
+    with pytest.raises(CotenantError, match="Input/output error"):
+        make(tmp_path, failing(replace(tiny, version=2), OSError(errno.EIO, os.strerror(errno.EIO)), after=3))
     make(tmp_path, replace(tiny, version=3))
     made = read_manifest(tmp_path / "ImageNet")
     assert (made.size, made.version) == ("small", 3)
@@ -137,16 +133,8 @@ def test_a_damaged_manifest_is_none(tmp_path, tiny):
     make(tmp_path, tiny)
     manifest = tmp_path / "ImageNet" / "manifest.json"
     whole = json.loads(manifest.read_text())
-    for text in (
-        "",
-        "{",
-        "[]",
-        "null",
-        '{"name": "imagenet"}',
-        '{"size": "small"}',
-        "\xff",
-        json.dumps(whole | {"size": 9}),
-    ):
+    broken = ["", "{", "[]", "null", '{"name": "imagenet"}', '{"size": "small"}', "\xff"]
+    for text in (*broken, json.dumps(whole | {"size": 9})):
         manifest.write_bytes(text.encode("latin-1"))
         assert read_manifest(tmp_path / "ImageNet") is None
     # The set may be ours, so that it is not taken for a person's own files.

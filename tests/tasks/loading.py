@@ -28,6 +28,7 @@ PLACES = {
     "cart": "reinforcement/cart_pole",
 }
 
+TEXT = "natural_language_processing"
 TRANSFORMER = {"batch_size": 2, "layers": 2, "width": 16, "heads": 2}
 LANGUAGE_MODEL = TRANSFORMER | {"context": 12, "words": 200}
 DECODER = LANGUAGE_MODEL | {"heads": 4, "kv_heads": 2, "inner": 24}
@@ -39,19 +40,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
     "image_classification/vit": TRANSFORMER | {"size": 32},
     "image_generation/diffusion_transformer": TRANSFORMER | {"side": 8, "patch": 4},
-    "natural_language_processing/gpt": LANGUAGE_MODEL,
-    "natural_language_processing/llama": DECODER,
-    "natural_language_processing/lora": DECODER,
-    "natural_language_processing/moe": LANGUAGE_MODEL | {"experts": 4, "active": 2, "inner": 24},
-    "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
-    "natural_language_processing/transformer_xl": (TRANSFORMER | {"words": 200, "inner": 32, "target": 6, "memory": 4}),
-    "natural_language_processing/word_language_model": {
-        "batch_size": 3,
-        "words": 96,
-        "emsize": 8,
-        "nhid": 8,
-        "bptt": 5,
-    },
+    f"{TEXT}/gpt": LANGUAGE_MODEL,
+    f"{TEXT}/llama": DECODER,
+    f"{TEXT}/lora": DECODER,
+    f"{TEXT}/moe": LANGUAGE_MODEL | {"experts": 4, "active": 2, "inner": 24},
+    f"{TEXT}/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
+    f"{TEXT}/transformer_xl": TRANSFORMER | {"words": 200, "inner": 32, "target": 6, "memory": 4},
+    f"{TEXT}/word_language_model": {"batch_size": 3, "words": 96, "emsize": 8, "nhid": 8, "bptt": 5},
     "object_detection/mask_rcnn": {"batch_size": 1, "height": 64, "width": 96, "regions": 8, "objects": 2},
     "object_detection/single_stage_detector": {"batch_size": 1},
     "question_answering/bert": TRANSFORMER | {"words": 200, "sequence": 24, "inner": 32},
@@ -99,9 +94,6 @@ def main_of(place: str) -> Any:
 # torchvision announces that its decoders will move to another package, after every version that we run on.
 decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
-PRECISIONS = ["fp32", pytest.param("bf16", marks=pytest.mark.slow)]
-"""For convolutional tasks: a processor without bf16 units takes half a minute for a step of the larger ones."""
-
 
 def benchmark_of(name: str) -> type[Benchmark]:
     """Return the one benchmark that a task's main.py defines."""
@@ -139,9 +131,10 @@ def in_fp16(cls: type[Benchmark], name: str, scale: float = 2.0**16, **parameter
 
 
 def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
-    """Return the losses of the next `steps` steps."""
+    """Return the losses of the next `steps` steps; not each step has one."""
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, next(batches)).item() for _ in range(steps)]
+    values = [step(run, next(batches)) for _ in range(steps)]
+    return [loss.item() for loss in values if loss is not None]
 
 
 def started(folder: Path, script: Path, *words: str, **variables: str) -> tuple[list[str], str]:

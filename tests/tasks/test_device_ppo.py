@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
 import torch
 from torch.distributions import Categorical
 
-from tasks.loading import built, main_of, of
+from tasks.loading import built, of
 
 PLACE = "reinforcement/ppo"
 
 
-def test_carts_move_as_gymnasiums() -> None:
-    main = main_of(PLACE)
+def test_carts_move_as_gymnasiums(main: Any) -> None:
     carts, actions = main.CartPoles(3), torch.randint(2, (500, 3))
     environments = [gymnasium.make("CartPole-v1") for _ in range(3)]
     for row, environment in enumerate(environments):
@@ -38,8 +39,8 @@ def test_carts_move_as_gymnasiums() -> None:
     assert moves > 3 * 8, "no pole falls sooner"
 
 
-def test_an_episode_ends_after_500_moves() -> None:
-    carts = main_of(PLACE).CartPoles(2)
+def test_an_episode_ends_after_500_moves(main: Any) -> None:
+    carts = main.CartPoles(2)
     carts.age_n.copy_(torch.tensor([499.0, 3.0]))
     assert carts.move(torch.tensor([0, 1])).tolist() == [True, False]
     assert carts.age_n.tolist() == [0, 4]
@@ -64,9 +65,9 @@ def test_it_learns_to_stay_up() -> None:
     assert falls() < before / 2
 
 
-def test_actions_are_drawn_as_often_as_they_are_likely() -> None:
+def test_actions_are_drawn_as_often_as_they_are_likely(main: Any) -> None:
     torch.manual_seed(1)
     policy = Categorical(logits=torch.tensor([0.9, 0.1]).log().expand(20_000, 2), validate_args=False)
-    actions = main_of(PLACE).drawn(policy)
+    actions = main.drawn(policy)
     assert actions.shape == (20_000,)
     assert actions.float().mean() == pytest.approx(0.1, abs=0.01)

@@ -19,17 +19,7 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.findings.rules.work import FLOPS_LIKE
 from cotenant.suite.pressure import RESOURCES
-from tasks.loading import (
-    SMALL,
-    TASKS,
-    UNTRAINED,
-    built,
-    decodes,
-    draw_pictures,
-    in_fp16,
-    of,
-    skip_without_lstm,
-)
+from tasks.loading import SMALL, TASKS, UNTRAINED, built, decodes, draw_pictures, in_fp16, losses, of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -80,13 +70,6 @@ AUDITED = [
 ]
 
 
-def losses(place: str, steps: int, **parameters: Any) -> list[float]:
-    benchmark, run = built(of(place), **SMALL[place] | parameters)
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    values = [step(run, next(batches)) for _ in range(steps)]
-    return [loss.item() for loss in values if loss is not None]
-
-
 def test_every_task_that_trains_is_here() -> None:
     trains = {str(path.parents[1].relative_to(TASKS)) for path in TASKS.glob("*/*/pytorch/main.py")}
     nothing = {"image_loading/loader", *(f"ceilings/{what}" for what in ("product", "triad", "reading"))}
@@ -98,14 +81,16 @@ def test_every_task_that_trains_is_here() -> None:
 
 
 def assert_the_seed_decides(place: str, times: int) -> None:
-    steps = {CART: 120, SSD: 2, RCNN: 2}.get(place, 4)
-    first = losses(place, steps, seed=5)
+    def seeded(seed: int) -> list[float]:
+        return losses(*built(of(place), **SMALL[place], seed=seed), {CART: 120, SSD: 2, RCNN: 2}.get(place, 4))
+
+    first = seeded(5)
     assert len(set(first)) > 1
     elsewhere = []
     for number in range(1, times):
         elsewhere.append(torch.empty(1000 * number + 7))  # It moves the next run to other addresses.
-        assert losses(place, steps, seed=5) == first, number
-    assert losses(place, steps, seed=6) != first
+        assert seeded(5) == first, number
+    assert seeded(6) != first
 
 
 LONG = (*LONG_TIER, "fast_neural_style/neural_style", "reinforcement/atari")

@@ -26,7 +26,7 @@ JOBS = [
 SIZES = load_sizes(ROOT / "profiles" / FILE)
 VALUES = dict.fromkeys(VARIABLES, "/x")
 RECURRENT = ("gnmt", "tacotron2")
-FAST = ("resnet50_fp32", "gnmt_fp32", "ncf_bf16", "bert_large_squad_fp32")
+FAST = ("resnet50_fp32", "ncf_bf16")
 LIMIT_S = 60
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 import torch
 
-from tasks.loading import built, main_of, of
+from tasks.loading import built, of
 
 PLACE = "graph_learning/graphsage"
 NODES, DEGREE = 2_000, 20
 
 
 @pytest.fixture(scope="module")
-def graph() -> Any:
+def graph(main: Any) -> Any:
     torch.manual_seed(0)
-    return main_of(PLACE).Graph(NODES, DEGREE)
+    return main.Graph(NODES, DEGREE)
 
 
 def test_degrees_fall_as_a_power_law(graph: Any) -> None:
@@ -39,9 +39,8 @@ def test_samples_are_neighbours_and_all_of_them_are_drawn(graph: Any) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_each_node_takes_the_mean_of_its_own_neighbours() -> None:
+def test_each_node_takes_the_mean_of_its_own_neighbours(main: Any) -> None:
     fan_out, seeds = (3, 2, 4), 2
-    main = main_of(PLACE)
     model = main.GraphSAGE(8, fan_out)
     sizes = [*main.hops(seeds, fan_out)]
     x = torch.randn(sum(sizes), main.FEATURES)

@@ -9,26 +9,22 @@ import torch
 from torchvision.models.detection import MaskRCNN
 from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
 
-from tasks.loading import built, main_of
+from tasks.loading import built
+
+PLACE = "object_detection/mask_rcnn"
 
 
-@pytest.fixture(scope="module")
-def rcnn() -> Any:
-    return main_of("object_detection/mask_rcnn")
-
-
-def test_the_model_takes_images_as_they_are(rcnn: Any) -> None:
+def test_the_model_takes_images_as_they_are(main: Any) -> None:
     with torch.device("meta"):
-        network = rcnn.mask_rcnn(rcnn.CLASSES, 800, 1344, 512)
-    assert rcnn.CLASSES == 81
+        network = main.mask_rcnn(main.CLASSES, 800, 1344, 512)
+    assert main.CLASSES == 81
     assert (network.transform.min_size, network.transform.max_size) == ((800,), 1344)
-    assert {type(part).__name__ for part in network.backbone.body.modules() if "Norm" in type(part).__name__} == {
-        "FrozenBatchNorm2d"
-    }
+    kinds = {type(part).__name__ for part in network.backbone.body.modules()}
+    assert {kind for kind in kinds if "Norm" in kind} == {"FrozenBatchNorm2d"}
 
 
-def test_objects_lie_in_their_image_and_masks_fill_their_boxes(rcnn: Any) -> None:
-    objects = rcnn.random_objects(50, 80, 120)
+def test_objects_lie_in_their_image_and_masks_fill_their_boxes(main: Any) -> None:
+    objects = main.random_objects(50, 80, 120)
     left, top, right, bottom = objects["boxes"].T
     assert min(left.min(), top.min()) >= 0
     assert (right.max() <= 120, bottom.max() <= 80) == (True, True)
@@ -38,8 +34,8 @@ def test_objects_lie_in_their_image_and_masks_fill_their_boxes(rcnn: Any) -> Non
     assert 1 <= objects["labels"].min() <= objects["labels"].max() <= 80
 
 
-def test_a_quarter_of_the_regions_lies_on_objects_however_few_are_proposed(rcnn: Any) -> None:
-    heads = rcnn.model.mask_rcnn(91, 64, 64, 64).roi_heads
+def test_a_quarter_of_the_regions_lies_on_objects_however_few_are_proposed(main: Any) -> None:
+    heads = main.model.mask_rcnn(91, 64, 64, 64).roi_heads
     many, few = torch.tensor([0, 5, 0, 0] * 500), torch.tensor([0] * 99 + [7])
     for labels, taken in zip((many, few), heads.subsample([many, few]), strict=True):
         assert ((labels[taken] > 0).sum(), len(taken)) == (16, 64)
@@ -47,18 +43,18 @@ def test_a_quarter_of_the_regions_lies_on_objects_however_few_are_proposed(rcnn:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_the_loss_falls_on_a_fixed_batch(rcnn: Any, precision: str) -> None:
+def test_the_loss_falls_on_a_fixed_batch(main: Any, precision: str) -> None:
     small = {"batch_size": 1, "height": 128, "width": 128, "regions": 32, "objects": 4, "precision": precision}
-    benchmark, run = built(rcnn.MaskRCNN, **small)
+    benchmark, run = built(main.MaskRCNN, **small)
     batch, step = next(iter(benchmark.batches(run))), run.precision.around(benchmark.step)
     values = [step(run, batch).item() for _ in range(12)]
     assert sum(values[-4:]) < 0.7 * sum(values[:4])
 
 
 @pytest.mark.slow
-def test_what_it_sees_is_what_torchvisions_own_network_sees(rcnn: Any) -> None:
+def test_what_it_sees_is_what_torchvisions_own_network_sees(main: Any) -> None:
     """Both networks have the same weights: only the choice of regions in training is ours."""
-    ours = rcnn.mask_rcnn(91, 128, 160, 64).eval()
+    ours = main.mask_rcnn(91, 128, 160, 64).eval()
     theirs = MaskRCNN(
         resnet_fpn_backbone(backbone_name="resnet50", weights=None), 91, min_size=128, max_size=160
     ).eval()

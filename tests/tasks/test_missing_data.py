@@ -16,24 +16,28 @@ from cotenant.bench.outcome import outcome_of
 from cotenant.datasets.sets.mnist import idx_header
 from tasks.loading import decodes, draw_pictures, of
 
-CONVNETS = "image_classification/convnets"
 OF_CLASSES = {
     "image_loading/loader": {"size": 16, "decoder": "torchvision"},
-    CONVNETS: {"size": 16},
+    "image_classification/convnets": {"size": 16},
     "generative_adversarial_networks/dcgan": {"image_size": 32},
     "fast_neural_style/neural_style": {"image_size": 16},
 }
-IMAGES = OF_CLASSES | {
-    "super_resolution/subpixel_convolution": {"crop": 16},
-    "object_detection/single_stage_detector": {},
-}
-OTHERS = (
-    "recommendation/neural_collaborative_filtering",
+VAE, SSD, RECOM, WLM, TRANSLATOR = (
     "variational_auto_encoder/auto_encoding_variational_bayes",
+    "object_detection/single_stage_detector",
+    "recommendation/neural_collaborative_filtering",
     "natural_language_processing/word_language_model",
     "natural_language_processing/rnn_translator",
-    "natural_language_processing/transformer_xl",
 )
+IMAGES = OF_CLASSES | {"super_resolution/subpixel_convolution": {"crop": 16}, SSD: {}}
+FILES = {
+    VAE: ["train-images-idx3-ubyte"],
+    SSD: ["annotations/instances_train2017.json"],
+    RECOM: ["ratings.csv"],
+    WLM: ["wiki.train.tokens"],
+    "natural_language_processing/transformer_xl": ["wiki.train.tokens"],
+    TRANSLATOR: ["vocab.bpe.32000", "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de"],
+}
 
 
 def batches(place: str, folder: Path, **parameters: Any) -> Any:
@@ -62,24 +66,21 @@ def a_file(folder: Path) -> None:
     folder.write_text("no folder")
 
 
-@pytest.mark.parametrize("place", [*IMAGES, *OTHERS])
-@pytest.mark.parametrize("fault", [missing, Path.mkdir, a_file])
-def test_a_wrong_folder_is_named(place: str, fault: Callable[[Path], None], tmp_path: Path) -> None:
+def an_empty_class(folder: Path) -> None:
+    (draw_pictures(folder, classes=1) / "class1").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("place", "fault", "sentence"),
+    [(place, fault, "{}") for place in IMAGES | FILES for fault in (missing, Path.mkdir, a_file)]
+    + [(place, an_empty_class, "{}/class1 holds no JPEG or PNG files.") for place in OF_CLASSES],
+)
+def test_a_wrong_folder_is_named(place: str, fault: Callable[[Path], None], sentence: str, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     fault(folder)
     with pytest.raises(MissingDataError) as raised:
         next(batches(place, folder, workers=0))
-    assert str(folder) in told(raised.value, place)
-
-
-@pytest.mark.parametrize("place", OF_CLASSES)
-def test_an_empty_class_is_named(place: str, tmp_path: Path) -> None:
-    folder = draw_pictures(tmp_path / "set")
-    for picture in (folder / "class1").iterdir():
-        picture.unlink()
-    with pytest.raises(MissingDataError) as raised:
-        next(batches(place, folder, workers=0))
-    assert f"{folder}/class1 holds no JPEG or PNG files." in told(raised.value, place)
+    assert sentence.format(folder) in told(raised.value, place)
 
 
 def annotated(*names: str, categories: int = 1, category: int = 1) -> bytes:
@@ -115,21 +116,6 @@ def test_a_broken_image_among_whole_ones_is_named(place: str, workers: int, tmp_
 
 
 DIGITS = idx_header((2, 28, 28)) + bytes(2 * 28 * 28)
-VAE, SSD, RECOM, WLM, TRANSLATOR = (
-    "variational_auto_encoder/auto_encoding_variational_bayes",
-    "object_detection/single_stage_detector",
-    "recommendation/neural_collaborative_filtering",
-    "natural_language_processing/word_language_model",
-    "natural_language_processing/rnn_translator",
-)
-FILES = {
-    VAE: ["train-images-idx3-ubyte"],
-    SSD: ["annotations/instances_train2017.json"],
-    RECOM: ["ratings.csv"],
-    WLM: ["wiki.train.tokens"],
-    "natural_language_processing/transformer_xl": ["wiki.train.tokens"],
-    TRANSLATOR: ["vocab.bpe.32000", "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de"],
-}
 HEADER = b"userId,movieId,rating,timestamp\n"
 DAMAGES = {
     "cut off": (VAE, DIGITS[:-1], "is not a complete idx file"),

@@ -14,20 +14,16 @@ from bench.small import warmed
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.loop import BOOKED_OF_SHORT
 from cotenant.datasets.sets import ml_20m
-from tasks.loading import built, losses, main_of
+from tasks.loading import built, losses
 
+PLACE = "recommendation/neural_collaborative_filtering"
 HEADER = "userId,movieId,rating,timestamp\n"
 
 
-@pytest.fixture(scope="module")
-def ncf() -> Any:
-    return main_of("recommendation/neural_collaborative_filtering")
-
-
 @pytest.fixture
-def few(ncf: Any, small_tables: None) -> Any:
+def few(main: Any, small_tables: None) -> Any:
     """Return the module, with small tables."""
-    return ncf
+    return main
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +34,10 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(ncf: Any) -> None:
+def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(few: Any) -> None:
     words = {"dropout": 0.5, "beta1": 0.25, "beta2": 0.5}
-    theirs, _ = built(ncf.NeuralCollaborativeFiltering, batch_size=8, **words)
-    ours, _ = built(ncf.NeuralCollaborativeFiltering, batch_size=8)
+    theirs, _ = built(few.NeuralCollaborativeFiltering, batch_size=8, **words)
+    ours, _ = built(few.NeuralCollaborativeFiltering, batch_size=8)
     dropped = [part.p for part in theirs.model.modules() if isinstance(part, torch.nn.Dropout)]
     assert (dropped, theirs.optimizer.defaults["betas"]) == ([0.5] * 3, (0.25, 0.5))
     assert not any(isinstance(part, torch.nn.Dropout) for part in ours.model.modules())
@@ -63,8 +59,8 @@ def test_the_seed_decides_the_losses(few: Any, ratings: Path) -> None:
     assert first == again != other
 
 
-def test_the_resident_batch_has_one_rating_in_five_and_popular_items(ncf: Any) -> None:
-    benchmark = ncf.NeuralCollaborativeFiltering(cuda=False, batch_size=20_000)
+def test_the_resident_batch_has_one_rating_in_five_and_popular_items(main: Any) -> None:
+    benchmark = main.NeuralCollaborativeFiltering(cuda=False, batch_size=20_000)
     user, item, label = next(iter(benchmark.batches(Run(benchmark))))
     assert (user.shape, item.shape, label.dtype) == ((20_000,), (20_000,), torch.float32)
     assert 0.18 < label.mean() < 0.22

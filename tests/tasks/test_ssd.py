@@ -20,14 +20,10 @@ from cotenant.bench import Run
 from cotenant.datasets.obtain import obtain
 from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.coco import DATASET, recipe
-from tasks.loading import built, decodes, losses, main_of
+from tasks.loading import built, decodes, losses
 
+PLACE = "object_detection/single_stage_detector"
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def ssd() -> Any:
-    return main_of("object_detection/single_stage_detector")
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +34,8 @@ def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("backbone", "first"), [("resnet34", 256), ("resnet50", 1024)])
-def test_the_model_has_the_published_maps(ssd: Any, backbone: str, first: int) -> None:
-    net = ssd.SSD300(81, backbone)
+def test_the_model_has_the_published_maps(main: Any, backbone: str, first: int) -> None:
+    net = main.SSD300(81, backbone)
     shapes: list[Any] = []
     for part in [net.backbone, *net.extra]:
         part.register_forward_hook(lambda *seen: shapes.append(tuple(seen[2].shape[1:])))
@@ -51,12 +47,12 @@ def test_the_model_has_the_published_maps(ssd: Any, backbone: str, first: int) -
 
 @pytest.mark.parametrize(("pixels", "maps"), [(300, (38, 19, 10, 5, 3, 1)), (64, (8, 4, 2, 1)), (32, (4, 2, 1))])
 def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
-    ssd: Any, pixels: int, maps: tuple[int, ...]
+    main: Any, pixels: int, maps: tuple[int, ...]
 ) -> None:
-    assert tuple(ssd.boxes.maps_of(pixels)) == maps
-    places = sum(side**2 * shapes for side, shapes in zip(maps, ssd.boxes.SHAPES, strict=False))
-    defaults = ssd.boxes.default_boxes(pixels)
-    net = ssd.SSD300(81, "resnet18", pixels).eval()
+    assert tuple(main.boxes.maps_of(pixels)) == maps
+    places = sum(side**2 * shapes for side, shapes in zip(maps, main.boxes.SHAPES, strict=False))
+    defaults = main.boxes.default_boxes(pixels)
+    net = main.SSD300(81, "resnet18", pixels).eval()
     with torch.no_grad():
         offsets, scores = net(torch.rand(1, 3, pixels, pixels))
     assert (defaults.shape, offsets.shape, scores.shape) == ((4, places), (1, 4, places), (1, 81, places))
@@ -65,9 +61,9 @@ def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
     assert defaults[2, 0] == pytest.approx(21 / 300)
 
 
-def test_matching_is_that_of_a_loop_over_objects(ssd: Any) -> None:
-    matcher = ssd.Matcher(CPU)
-    boxes_bo4, labels_bo = ssd.random_objects(6)
+def test_matching_is_that_of_a_loop_over_objects(main: Any) -> None:
+    matcher = main.Matcher(CPU)
+    boxes_bo4, labels_bo = main.random_objects(6)
     offsets_b4a, classes_ba = matcher(boxes_bo4, labels_bo)
     for boxes, labels, offsets, classes in zip(boxes_bo4, labels_bo, offsets_b4a, classes_ba, strict=True):
         boxes, labels = boxes[labels > 0], labels[labels > 0]
@@ -85,15 +81,15 @@ def test_matching_is_that_of_a_loop_over_objects(ssd: Any) -> None:
         assert offsets[:, ~positive].abs().max() < 1e-3
 
 
-def test_objects_with_the_same_best_box_and_images_with_none(ssd: Any) -> None:
+def test_objects_with_the_same_best_box_and_images_with_none(main: Any) -> None:
     boxes = torch.tensor([[[0.1, 0.1, 0.12, 0.12], [0.1, 0.1, 0.12, 0.12]], [[0.0] * 4] * 2])
-    _, classes_ba = ssd.Matcher(CPU)(boxes, torch.tensor([[3, 7], [0, 0]]))
+    _, classes_ba = main.Matcher(CPU)(boxes, torch.tensor([[3, 7], [0, 0]]))
     assert classes_ba[0].unique().tolist() == [0, 7]
     assert (classes_ba[0] == 7).sum() == 1
     assert classes_ba[1].max() == 0
 
 
-def test_the_loss_takes_three_hard_negatives_for_each_positive(ssd: Any) -> None:
+def test_the_loss_takes_three_hard_negatives_for_each_positive(main: Any) -> None:
     torch.manual_seed(0)
     offsets, scores, targets = torch.randn(3, 4, 50), torch.randn(3, 5, 50), torch.randn(3, 4, 50)
     classes = torch.zeros(3, 50, dtype=torch.int64)
@@ -105,21 +101,17 @@ def test_the_loss_takes_three_hard_negatives_for_each_positive(ssd: Any) -> None
         hard = entropy[~positive].sort(descending=True).values[: 3 * int(positive.sum())]
         moved = functional.smooth_l1_loss(offsets[image, :, positive], targets[image, :, positive], reduction="sum")
         expected += (moved + entropy[positive].sum() + hard.sum()) / max(1, int(positive.sum())) / 3
-    torch.testing.assert_close(ssd.multibox_loss(offsets, scores, targets, classes), expected)
+    torch.testing.assert_close(main.multibox_loss(offsets, scores, targets, classes), expected)
 
 
 @pytest.mark.slow
-def test_the_loss_falls_on_a_fixed_batch_and_follows_the_seed(ssd: Any) -> None:
-    seen, again, other = (
-        losses(*built(ssd.SingleStageDetector, batch_size=1, lr=1e-3, seed=seed), steps)
-        for seed, steps in ((0, 3), (0, 2), (1, 1))
-    )
+def test_the_loss_falls_on_a_fixed_batch(main: Any) -> None:
+    seen = losses(*built(main.SingleStageDetector, batch_size=1, lr=1e-3), 3)
     assert seen[-1] < 0.85 * seen[0]
-    assert (again, other != seen[:1]) == (seen[:2], True)
 
 
-def test_random_objects_are_as_cocos(ssd: Any) -> None:
-    boxes, labels = ssd.random_objects(500)
+def test_random_objects_are_as_cocos(main: Any) -> None:
+    boxes, labels = main.random_objects(500)
     left, top, right, bottom = boxes[labels > 0].T
     assert min(left.min(), top.min()) >= 0
     assert max(right.max(), bottom.max()) <= 1.0001
@@ -132,8 +124,8 @@ def test_random_objects_are_as_cocos(ssd: Any) -> None:
 
 @decodes
 @pytest.mark.parametrize(("workers", "size", "places"), [(0, 300, 8732), (1, 64, 382)])
-def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int, size: int, places: int) -> None:
-    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=4, workers=workers, data=coco, size=size)
+def test_batches_come_from_cocos_files(main: Any, coco: Path, workers: int, size: int, places: int) -> None:
+    benchmark = main.SingleStageDetector(cuda=False, batch_size=4, workers=workers, data=coco, size=size)
     run = Run(benchmark)
     images, offsets, classes = next(iter(benchmark.batches(run)))
     assert (images.shape, images.dtype) == ((4, 3, size, size), torch.float32)
@@ -144,9 +136,9 @@ def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int, size:
     assert benchmark.items((images, offsets, classes)) == 4
 
 
-def test_patches_are_those_of_the_paper(ssd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patches_are_those_of_the_paper(main: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    patches = ssd.patches
+    patches = main.patches
     boxes = torch.tensor([[0.1, 0.1, 0.4, 0.5], [0.45, 0.2, 0.95, 0.9], [0.0, 0.0, 0.02, 0.03]])
     centre = (boxes[:, :2] + boxes[:, 2:]) / 2
     assert patches.LEAST_OVERLAPS == (None, 0, 0.1, 0.3, 0.5, 0.7, 0.9)
@@ -169,7 +161,7 @@ def test_patches_are_those_of_the_paper(ssd: Any, monkeypatch: pytest.MonkeyPatc
 
 
 @decodes
-def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boxes_lie_on_what_they_mark_in_every_patch(main: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bright rectangle in a dark picture lies in its box however the picture is cut, flipped and coloured."""
     pixels = np.zeros((240, 320, 3), np.uint8)
     pixels[60:180, 40:200] = (250, 200, 150)
@@ -178,7 +170,7 @@ def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path, mo
     things.append({"image_id": 0, "category_id": 3, "bbox": [0, 0, 4, 4]})
     images = [{"id": 0, "file_name": "0.png", "width": 320, "height": 240}]
     (tmp_path / "a.json").write_text(json.dumps({"images": images, "annotations": things, "categories": [{"id": 3}]}))
-    dataset, shapes, colours, counts = ssd.Coco(tmp_path / "a.json", tmp_path, ""), set(), set(), set()
+    dataset, shapes, colours, counts = main.Coco(tmp_path / "a.json", tmp_path, ""), set(), set(), set()
     for _ in range(60):
         image, boxes, labels = dataset[0]
         assert labels.tolist() == [1] * len(boxes)
@@ -194,7 +186,7 @@ def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path, mo
         colours.add(tuple(middle.tolist()))
     assert min(len(shapes), len(colours)) > 25
     assert counts == {1, 2}
-    monkeypatch.setattr(ssd, "random_patch", lambda boxes: None)
+    monkeypatch.setattr(main, "random_patch", lambda boxes: None)
     dataset.jitter = lambda image: image
     whole = {tuple(boxes[0].tolist()): image for image, boxes, _ in (dataset[0] for _ in range(30))}
     assert whole.keys() == {(0.125, 0.25, 0.625, 0.75), (0.375, 0.25, 0.875, 0.75)}
@@ -203,7 +195,7 @@ def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path, mo
     assert (plain.shape, plain.dtype) == ((3, 300, 300), torch.uint8)
 
 
-def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, tmp_path: Path) -> None:
+def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(main: Any, tmp_path: Path) -> None:
     def thing(image: int, crowd: int, width: float) -> dict[str, Any]:
         return {"image_id": image, "category_id": 90, "bbox": [1, 2, width, 5.5], "iscrowd": crowd, "id": 1}
 
@@ -213,14 +205,14 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
         "categories": [{"id": 90}, {"id": 3}],
     }
     (tmp_path / "a.json").write_text(json.dumps(file))
-    dataset = ssd.Coco(tmp_path / "a.json", tmp_path, "")
+    dataset = main.Coco(tmp_path / "a.json", tmp_path, "")
     assert [dataset.images.paths[n] for n in range(len(dataset))] == [f"{tmp_path}/2.jpg"]
     assert dataset.objects.tolist() == [[1, 2, 5, 7.5, 2]]
 
 
-def test_boxes_are_those_of_torchvision(ssd: Any) -> None:
+def test_boxes_are_those_of_torchvision(main: Any) -> None:
     """Its network is compared in tests/benchmarks/test_public_models.py."""
-    boxes, maps = ssd.boxes, [torch.empty(1, 1, side, side) for side in ssd.boxes.maps_of(300)]
+    boxes, maps = main.boxes, [torch.empty(1, 1, side, side) for side in main.boxes.maps_of(300)]
     generator = DefaultBoxGenerator(
         [list(ratios) for ratios in boxes.RATIOS],
         scales=[scale / 300 for scale in boxes.SCALES],

@@ -150,12 +150,6 @@ def given_to(cell: JobCell) -> tuple[type[Benchmark], list[str], Path]:
     return of(str(folder.parent.relative_to(TASKS))), arguments(cell, VALUES, seed=100), folder
 
 
-@pytest.mark.parametrize("name", ORDER)
-def test_what_is_accepted_without_effect_is_listed(name: str) -> None:
-    cls, words, _ = given_to(REFERENCE[name])
-    assert sorted(parse(cls, words).ignored) == sorted(IGNORED.get(name, []))
-
-
 OTHER_THAN_DEFAULT = {
     "toy_reg": {"repeat": 20, "number": 100},
     "toy_lstm": {"batch_size": 1, "repeat": 10},
@@ -175,9 +169,11 @@ UNSAID = {
 
 
 @pytest.mark.parametrize("name", ORDER)
-def test_a_benchmarks_defaults_are_its_reference_job(name: str) -> None:
+def test_a_benchmarks_defaults_are_its_reference_job_and_words_without_effect_are_listed(name: str) -> None:
     cls, words, _ = given_to(REFERENCE[name])
-    values, defaults = parse(cls, words).values, parse(cls, []).values
+    parsed, defaults = parse(cls, words), parse(cls, []).values
+    assert sorted(parsed.ignored) == sorted(IGNORED.get(name, []))
+    values = parsed.values
     # A job also says where its files lie, and how many processes load.
     others = {key: value for key, value in values.items() if value != defaults[key]}
     places = {key: others.pop(key, None) for key in ("report", "seed", "data", "workers")}
@@ -211,6 +207,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.usefixtures("small_tables")
 @pytest.mark.parametrize(("name", "words", "listed"), LISTED)
 def test_what_did_nothing_is_listed_and_nothing_else(name: str, words: str, listed: list[str], tmp_path: Path) -> None:
     cls, _, _ = given_to(REFERENCE[name])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from bench.small import warmed
-from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, session
+from bench.small import record_of, warmed
+from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError
 from cotenant.bench.images import class_folders
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
@@ -93,11 +92,9 @@ def test_the_dtype_of_toy_lstm_is_the_precision_that_is_recorded(tmp_path: Path)
         ("float64 --precision fp32", "fp32", "fp32", ["--dtype"]),
         ("float16 --precision bf16", "bf16", "bf16", ["--dtype"]),
     ]
-    for number, (words, asked, ran, listed) in enumerate(rows):
-        report = tmp_path / f"{number}.json"
-        line = f"--no-cuda --waves 8 --length 20 --repeat 3 --number 1 --report {report} --dtype {words}"
-        assert session.run_benchmark(benchmark_of("toy_lstm"), line.split()) == 0
-        record = json.loads(report.read_text())
+    for words, asked, ran, listed in rows:
+        line = f"--no-cuda --waves 8 --length 20 --repeat 3 --number 1 --dtype {words}"
+        record = record_of(benchmark_of("toy_lstm"), tmp_path, line)
         found = (record["precision"], record["observed"]["dtype"], record["ignored"])
         assert found == (asked, ran, listed)
         assert "precision" not in [finding["rule"] for finding in record["findings"]]
