@@ -184,6 +184,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
     assert loop.observe(2).items == 2 * ITEMS.get(place, SMALL[place].get("batch_size", 1))
     assert loop.auditor.dtype == precision
     told = loop.auditor.operations()
+    assert told["flops_uncounted"] == []
     assert told["flops_closed"] is None or told["flops_per_step"] == pytest.approx(told["flops_closed"], rel=FLOPS_LIKE)
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
 
