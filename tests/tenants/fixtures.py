@@ -25,14 +25,16 @@ def folder_of(user: int) -> Iterator[Path]:
 
 
 def suites_in(folder: Path, isolation: str) -> Iterator[Suites]:
-    """Suites in a folder, from which nothing may be left."""
+    """Suites in a folder, from which nothing may be left; what is left is removed, also behind an exception."""
     short = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
     suites = Suites(folder, short, f"cotenant-test.{os.getpid()}.{next(_NUMBERS)}", isolation)
-    yield suites
-    left = suites.leftovers()
-    if left:
-        suites.destroy()
-    shutil.rmtree(short)
+    try:
+        yield suites
+    finally:
+        left = suites.leftovers()
+        if left:
+            suites.destroy()
+        shutil.rmtree(short)
     assert not left
 
 
