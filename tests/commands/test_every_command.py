@@ -50,6 +50,7 @@ SUITE = "--jobs sums.json --isolation none --users 2"
 TABLE = {
     "--version": Shown((r"^cotenant \d+\.\d+\.\d+$",), HEAVY),
     "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
+    "help --all": Shown((r"--nnodes N", r"--settle S"), HEAVY),
     "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
     "capacity --help": Shown((r"--keep SHARE", r"nothing is applied\.$"), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
@@ -79,6 +80,7 @@ TABLE = {
     "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
     "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
+    "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
 ELSEWHERE = {
