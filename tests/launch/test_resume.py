@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -104,7 +105,7 @@ def ended_on(folder: Path, *hosts: str) -> dict[str, str]:
     begun = (NOON - timedelta(minutes=1)).isoformat()
     for host in hosts:
         append(folder, Started(suite="baselines", uid=0, host=host, time=begun, launches=("vae",), conditions={}))
-    files = hashes(write(folder, launch("vae")).glob("*.json"))
+    files = hashes(write(folder, launch("vae", place={"suite_started": NOON})).glob("*.json"))
     ended = Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files, host=hosts[0])
     append(folder, ended)
     return files
@@ -112,9 +113,9 @@ def ended_on(folder: Path, *hosts: str) -> dict[str, str]:
 
 def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:
     files = ended_on(tmp_path, "a", "b")
-    write(tmp_path, launch("wlm", place={"hostname": "a"}))  # their line is about to be written
+    write(tmp_path, launch("wlm", place={"hostname": "a", "suite_started": NOON}))  # their line is about to be written
     files |= hashes(tmp_path.glob("*.wlm.*.json"))
-    write(tmp_path, launch("cart", place={"hostname": "b"}))  # of b, which was killed before it wrote their line
+    write(tmp_path, launch("cart", place={"hostname": "b", "suite_started": NOON}))  # of b, which was killed before it wrote their line
     journal = read_journal(tmp_path)
     start = journal.last_start("baselines", 0, "b")
     assert start is not None
@@ -122,9 +123,23 @@ def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(
     assert {path.name for path in tmp_path.glob("*.json")} == set(files)
 
 
-def test_records_of_a_finished_launch_that_are_gone_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda record: None,
+        lambda record: record | {"start_time": "yesterday"},
+        lambda record: record | {"suite_start_time": "2026-11-28T10:00:00"},
+    ],
+    ids=["gone", "no time", "no time zone"],
+)
+def test_records_of_a_finished_launch_that_cannot_be_read_are_named(
+    tmp_path: Path, damaged: Callable[[dict[str, Any]], dict[str, Any] | None]
+) -> None:
     gone = min(ended_on(tmp_path, "node1"))
-    (tmp_path / gone).unlink()
+    if (record := damaged(json.loads((tmp_path / gone).read_bytes()))) is None:
+        (tmp_path / gone).unlink()
+    else:
+        (tmp_path / gone).write_text(json.dumps(record))
     journal = read_journal(tmp_path)
     start = journal.last_start("baselines", 0, "node1")
     assert start is not None

@@ -13,7 +13,7 @@ import msgspec
 
 from cotenant.confidential import arguments_without, words_without
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.isolation.slice import Slice
 from cotenant.launch.output import Output
 from cotenant.launch.start import Options, Program, Start
@@ -193,8 +193,10 @@ def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path
 
 
 def _record(path: Path) -> Record | None:
+    """Return a record; None if it cannot be read, or has no times as the runner writes them."""
     try:
-        with open_regular(path) as file:
-            return restored(file.read())
-    except (OSError, msgspec.MsgspecError):
+        record = restored(content_of(path))
+        times = [datetime.fromisoformat(text) for text in (record.suite_start_time, record.start_time)]
+    except (OSError, msgspec.MsgspecError, ValueError):
         return None
+    return record if all(time.tzinfo is not None for time in times) else None
