@@ -115,7 +115,9 @@ def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(
     files = ended_on(tmp_path, "a", "b")
     write(tmp_path, launch("wlm", place={"hostname": "a", "suite_started": NOON}))  # their line is about to be written
     files |= hashes(tmp_path.glob("*.wlm.*.json"))
-    write(tmp_path, launch("cart", place={"hostname": "b", "suite_started": NOON}))  # of b, which was killed before it wrote their line
+    write(
+        tmp_path, launch("cart", place={"hostname": "b", "suite_started": NOON})
+    )  # of b, which was killed before it wrote their line
     journal = read_journal(tmp_path)
     start = journal.last_start("baselines", 0, "b")
     assert start is not None
