@@ -92,10 +92,10 @@ def test_a_line_launches_as_it_stands(place: str, workplace: Path, environment: 
     # A tenant that met several others in one launch has a record of each.
     logs = {Path(record["log"]).name for record in records}
     assert Counter(log.rpartition(".T")[0] for log in logs) == starts, printed
-    assert re.search(r"^(user +rate|duet +uid) ", printed, re.M), printed
-    # Both sides of a duet have one row.
-    for name in {re.sub(r"\.duet\.[AB]$", ".duet", record["name"]) for record in records if not record["solo"]}:
-        assert re.search(rf"^{re.escape(name)}  ", printed, re.M), (name, printed)
+    assert re.search(r"^(user +rate|duet +uid|job +slices +pressure) ", printed, re.M), printed
+    together = {record["name"] for record in records if not record["solo"]}
+    for job in {shown(name) for name in together if not name.startswith("pressure_")}:
+        assert re.search(rf"^{re.escape(job)}  ", printed, re.M), (job, printed)
     assert {record["isolation"]["backend"] == "none" for record in records} == {"--isolation none" in line}
 
 
@@ -114,6 +114,11 @@ def test_a_line_of_another_command_ends_well(place: str, workplace: Path, enviro
     if "verify" in line:
         typed("./run.sh archive -o run.tar.zst --key key.pem", workplace, environment)
     assert typed(line, workplace, environment)
+
+
+def shown(name: str) -> str:
+    """Return the label of the row that a record belongs to: of a duet's sides and of a curve's pairs there is one."""
+    return re.sub(r"\.duet\.[AB]$", ".duet", re.sub(r"(\.in\.\w+)?\+pressure_\w+$", "", name))
 
 
 def skip_where_lacking(line: str) -> None:
