@@ -79,7 +79,7 @@ def test_a_tenant_is_stopped_and_killed_with_all_that_it_has_forked_and_its_neig
             eventually(first.frozen, "all of it is stopped")
             own = marked(str(RunName()), 0)
             assert {states(pid) for pid in own} <= {"T", "Z", "D"}
-            assert states(two.process.pid) == "S"
+            eventually(lambda: states(two.process.pid) == "S", "its neighbour has begun to sleep, and is not stopped")
             first.thaw()
             assert not first.frozen()
         first.freeze()
