@@ -32,7 +32,7 @@ def test_each_repetition_has_a_number_of_its_own_and_one_table_has_all(loose: Su
 
 
 def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: Suites) -> None:
-    jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--repetitions", 2, "--budget", 2)
+    jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--repetitions", 2, "--budget", 1)
     runner = loose.start(jobs, *flags)
     until(lambda: any(loose.output.glob("logs/*")), "the first repetition has begun")
     interrupt(runner, signal.SIGTERM)
@@ -47,7 +47,7 @@ def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: 
 
 def test_resume_begins_repetitions_anew_that_belong_to_an_earlier_run(loose: Suites) -> None:
     """The second run was ended in its first repetition, and the second one there is of the first run."""
-    jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--budget", 2)
+    jobs, flags = [job("sums.py", *SHORT)], ("--users", 1)
     loose.run(jobs, *flags, "--repetitions", 2, status=0)
     loose.run(jobs, *flags, status=0)
     before = {record["run_id"]: record["start_time"] for record in loose.records()}
