@@ -112,11 +112,14 @@ def _fitted(
     """Return the predictions (..., J, J) of all pairs from those with a weight (..., J, J)."""
     prior = expected if curves and expected is not None else np.zeros_like(kept)
     used, of, size = weights.astype(float), np.where(weights, kept - prior, 0.0), len(kept)
-    # A row for each pair: a column for the mean, and one for each victim and each neighbour.
-    design = np.hstack([np.ones((size**2, 1)), np.repeat(np.eye(size), size, axis=0), np.tile(np.eye(size), (size, 1))])
-    squares = design[:, :, None] * design[:, None, :]
-    held = np.diag([0.0, *[penalty] * (2 * size)])
-    normal = np.tensordot(used.reshape(*used.shape[:-2], -1), squares, 1) + held
+    rows, columns, one = used.sum(axis=-1, keepdims=True), used.sum(axis=-2, keepdims=True), np.eye(size)
+    normal = np.block(
+        [
+            [rows.sum(axis=-2, keepdims=True), rows.swapaxes(-1, -2), columns],
+            [rows, (rows + penalty) * one, used],
+            [columns.swapaxes(-1, -2), used.swapaxes(-1, -2), (columns + penalty) * one],
+        ]
+    )
     sums = np.concatenate([of.sum(axis=(-1, -2))[..., None], of.sum(axis=-1), of.sum(axis=-2)], axis=-1)
     mean, victims, neighbours = np.split(np.linalg.solve(normal, sums[..., None]), [1, size + 1], axis=-2)
     made: Numbers = mean + victims + neighbours.swapaxes(-1, -2)
