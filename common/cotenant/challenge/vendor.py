@@ -38,7 +38,7 @@ from cotenant.challenge.transcript import read
 from cotenant.challenge.verdict import summary
 from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
 from cotenant.errors import EXIT_FAILED, CotenantError
-from cotenant.files import open_regular, readable
+from cotenant.files import content_of, readable
 from cotenant.text import is_host
 
 LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
@@ -71,8 +71,7 @@ def token_of(given: str | None, environ: Mapping[str, str]) -> str:
     token = given
     if given.startswith("@"):
         try:
-            with open_regular(Path(given[1:])) as file:
-                token = file.read(1024).decode().strip()
+            token = content_of(Path(given[1:]), 1024).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise CotenantError(
                 f"The token in {given[1:]} cannot be read: {error}.", "Name a file of one line."

@@ -11,7 +11,7 @@ from typing import Any
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.confidential import is_confidential
 from cotenant.exec.settings import HOOK
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.suite.task_source import harness_version
 
 LOADERS = ("PYTHON", "LD_")
@@ -68,8 +68,7 @@ def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:
         for name in STARTUP:
             for file in (place / f"{name}.py", place / name / "__init__.py"):
                 try:
-                    with open_regular(file, follow=True) as opened:
-                        yield file, opened.read(MOST_BYTES)
+                    yield file, content_of(file, MOST_BYTES, follow=True)
                 except OSError:
                     continue
 
