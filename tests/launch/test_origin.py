@@ -24,8 +24,10 @@ from tenants.suites import SUMS, Suites, found, job, script, until
 def origin(**variables: str) -> dict[str, dict[str, dict[str, str]]]:
     """The origin of a process with these variables."""
     with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}) as process:
-        comm = Path(f"/proc/{process.pid}/comm")
-        until(lambda: comm.read_text() == "sleep\n", "it has become another program")
+        there = Path(f"/proc/{process.pid}")
+        # The kernel gives a program its name first, and its variables a moment later.
+        until(lambda: (there / "comm").read_text() == "sleep\n", "it has become another program")
+        until((there / "environ").read_bytes, "it has its variables")
         seen = origin_of(process.pid)
         process.kill()
     assert seen["harness"] == harness_version()
