@@ -21,7 +21,7 @@ from cotenant.report.grid import Grid
 from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_views import Report, classic_grid, report_grids, report_page, results_grid
 from cotenant.report.renderers import as_csv, show
-from cotenant.results.columns import TOGETHER
+from cotenant.results.columns import OF_EQUALS
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.store import write_named
 from cotenant.results.table import AT, Rows
@@ -73,7 +73,7 @@ def _report(given: argparse.Namespace) -> Report:
     """Read the records, and warn of those that do not count. Raises CotenantError if none is left to score."""
     targets = targets_named(given.gpu_model, TARGETS)
     records, skipped = read(spooled([given.reports]), warn)
-    together = of_suite(records.frame.with_row_index(AT).filter(TOGETHER, pl.col("mix") == ""), given.name)
+    together = of_suite(records.frame.with_row_index(AT).filter(OF_EQUALS), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of users together")
     newest, twice = newest_in(of_class(together, given.run_class))

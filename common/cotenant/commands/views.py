@@ -7,8 +7,6 @@ import gc
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from cotenant.api.loading import load
 from cotenant.api.result import Result
 from cotenant.api.tables import MAKERS, ResultTable, TableName
@@ -22,6 +20,7 @@ from cotenant.report.published import published_curves
 from cotenant.report.renderers import as_csv
 from cotenant.report.share import share_points
 from cotenant.report.summary import JobSummary, Summary, scores
+from cotenant.results.columns import OF_EQUALS
 from cotenant.results.newest import newest_work
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
@@ -80,7 +79,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
     if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
     known = targets_named(limits or LIMITS, TARGETS)
-    counted, older = newest_work(summary.records.frame.filter(pl.col("mix") == ""))
+    counted, older = newest_work(summary.records.frame.filter(OF_EQUALS))
     warn(*older, *mlbench.beside_devices(counted))
     measured = mlbench.measured_targets(counted, known)
     if not measured:
@@ -97,7 +96,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
     if given.targets is not None:
         targets = targets_named(given.targets, TARGETS)
         weights = dict.fromkeys(targets, 1.0) if given.jobs is None else expected_jobs(given.jobs, targets)
-        newest = summary.records.frame.filter(pl.col("mix") == "")  # as mlbench-report counts failures
+        newest = summary.records.frame.filter(OF_EQUALS)  # as mlbench-report counts failures
         older = mlbench.scored(newest, newest_work(newest)[0], targets, list(weights) if given.jobs else None)
         of_hosts = scores(summary, targets, list(weights), weights)
         against = Against(given.targets, targets, of_hosts, older[-1] if older else None)

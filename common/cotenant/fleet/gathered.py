@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from cotenant.fleet.resources import resource_of
-from cotenant.results.columns import TOGETHER
+from cotenant.results.columns import OF_EQUALS
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.identity import natural
 from cotenant.results.launches import LaunchRecords, grouped, launches_in
@@ -87,7 +87,7 @@ def gather(places: Sequence[Path], records: Records, resources: Mapping[str, str
     frame = records.frame.with_columns(host=pl.col("hostname"))
     names = _node_names(frame, places)
     frame = frame.with_columns(hostname=pl.Series(names, dtype=pl.String))
-    frame = frame.filter(TOGETHER & (pl.col("mix") == ""))
+    frame = frame.filter(OF_EQUALS)
     newest, notes = newest_in(frame)
     launches = launches_in(newest)
     hosts = dict(frame.select("hostname", "host").unique("hostname", keep="first").iter_rows())

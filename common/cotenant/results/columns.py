@@ -404,6 +404,8 @@ IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""
 TOGETHER = ~pl.col("solo") & ~IN_DUET
 """Whether a record is of all tenants at once: neither of one alone, which is a baseline, nor of a duet."""
+OF_EQUALS = TOGETHER & (pl.col("mix") == "")
+"""Whether a record is of all tenants at once, and all of them ran the same job."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has a rate that may be summed, averaged or compared."""
 CELL = (
