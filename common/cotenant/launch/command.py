@@ -44,7 +44,7 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     )
 
 
-def found(foreign: Foreign) -> Path:
+def resolve_foreign(foreign: Foreign) -> Path:
     """Return the path of a command's first word, by the caller's PATH. Raises CotenantError."""
     name = foreign.words[0]
     if (path := shutil.which(name)) is None:

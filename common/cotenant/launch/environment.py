@@ -36,7 +36,7 @@ from cotenant.suite.variables import VARIABLES, expand_variables
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
 """Variables from a launcher to its ranks: by those of a pod or a batch job a tenant would wait for ranks elsewhere."""
-MEETING = ("MASTER_ADDR", "MASTER_PORT")
+MEETING_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
 """The variables of a job that programs of several processes use to find each other."""
 FIRST_PORT = 29500
 END_OF_PORTS = 1 << 16
@@ -153,7 +153,7 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
 
 def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:
     """Return the variables of a program of `exec` on top of the caller's, whose PATH and interpreter it keeps."""
-    jobs = {name for name in VARIABLES if name not in MEETING}
+    jobs = {name for name in VARIABLES if name not in MEETING_VARIABLES}
     environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
     settings = Settings(**foreign.counting, directory=str(temporary), finish=foreign.finish, again=foreign.again)
     environment["TMPDIR"] = str(temporary)

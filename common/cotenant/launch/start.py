@@ -21,7 +21,7 @@ from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
-from cotenant.launch.command import found, interpreter, nocache_prefix, resolve_command, supervised
+from cotenant.launch.command import interpreter, nocache_prefix, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
@@ -429,7 +429,7 @@ class Resolver:
             for slice_ in slices
         )
         if job.foreign is not None:
-            command = found(job.foreign)
+            command = resolve_foreign(job.foreign)
         else:
             cmd = expand_variables(job.cmd, variables[0])
             command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
