@@ -15,7 +15,19 @@ from xml.sax.saxutils import escape
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
-GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding", "checkout", "choices", "confidential")
+GROUND = (
+    "errors",
+    "finding",
+    "text",
+    "procfs",
+    "files",
+    "nesting",
+    "decoding",
+    "checkout",
+    "choices",
+    "confidential",
+    "removed",
+)
 BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
 """The room of each file that lies beside the rooms and is not of the ground."""
 LAYERS = (

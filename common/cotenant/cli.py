@@ -14,6 +14,7 @@ from cotenant.checkout import INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
+from cotenant.removed import removed
 from cotenant.text import sender_of, visible
 
 
@@ -29,6 +30,8 @@ def main(argv: Sequence[str]) -> int:
         argv = ["run", *argv]
     try:
         _check_text(argv)
+        if sentence := removed(argv[0]):
+            raise CotenantError(f"The command '{argv[0]}' was removed.", sentence)
         if argv[0] not in COMMANDS:
             raise CotenantError(f"There is no command '{argv[0]}'.", _meant(argv[0]))
         module = importlib.import_module(f"cotenant.commands.{argv[0].replace('-', '_')}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from cotenant.removed import removed
+
 _CHOICE = re.compile(r"argument (.+?): invalid choice: (.+?) \(choose from (.*)\)", re.S)
 _NUMBER = re.compile(r"argument (.+?): invalid (int|float) value: (.*)", re.S)
 _MISSING = re.compile(r"the following arguments are required: (.*)")
@@ -55,9 +57,12 @@ def usage_error(message: str, remedy: str, usage: str = "") -> CotenantError:
     """Return argparse's complaint as a sentence; for missing words the remedy is the `usage`, if there is one."""
     if wrong := _CHOICE.fullmatch(message):
         flag, given, choices = wrong.groups()
+        word = given.strip("'")
+        if sentence := removed(word, flag):
+            return CotenantError(f"{flag} {word} was removed.", sentence)
         known = choices.replace("'", "").split(", ")
         words = " or ".join(filter(None, [", ".join(known[:-1]), known[-1]]))
-        return CotenantError(f"{flag} takes {words}, not {given}.", did_you_mean(given.strip("'"), known) or remedy)
+        return CotenantError(f"{flag} takes {words}, not {given}.", did_you_mean(word, known) or remedy)
     if wrong := _NUMBER.fullmatch(message):
         flag, kind, given = wrong.groups()
         return CotenantError(f"{flag}: {given} is no {'whole ' if kind == 'int' else ''}number.", remedy)

@@ -14,6 +14,7 @@ from cotenant.checkout import PROGRAM, output_directory
 from cotenant.choices import ISOLATIONS, RUN_CLASSES
 from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
+from cotenant.removed import removed
 from cotenant.suite.duets import REPETITIONS
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Parser(argparse.ArgumentParser):
             epilog=epilog,
             formatter_class=_Help,
         )
+        self._command = command
         self._hint = hint
         self._meant = meant
         self.rare: list[argparse._ArgumentGroup] = []
@@ -114,6 +116,8 @@ class Parser(argparse.ArgumentParser):
         given, unknown = self.parse_known_args(list(words))
         if unknown:
             word = unknown[0].partition("=")[0]
+            if sentence := removed(word, self._command):
+                raise CotenantError(f"The flag '{word}' was removed.", sentence)
             meant = self._meant.get(word) or did_you_mean(word, self.flags())
             if not unknown[0].startswith("-"):
                 raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
