@@ -6,7 +6,9 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 
 from __future__ import annotations
 
-REMOVED: dict[str, str] = {}
+REMOVED: dict[str, str] = {
+    "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
+}
 
 
 def removed(word: str, *places: str) -> str:

@@ -96,9 +96,9 @@ def test_a_difference_of_work_is_the_series_name() -> None:
 
 def test_launches_from_before_a_column_of_work_stand_with_those_of_now() -> None:
     for known, other in (
-        ({"cache": "none"}, {"cache": "drop"}),
+        ({"isolation": "v1"}, {"isolation": "none"}),
         ({"processors": 4}, {"processors": 2}),
-        ({"processors": 4, "cache": "none"}, {"processors": 2}),
+        ({"processors": 4, "isolation": "v1"}, {"processors": 2}),
     ):
         old, now = history((4, 100.0)), history((4, 100.0), work=WORK | known)
         assert only([*old, *now]).n == only([*now, *old]).n == 8

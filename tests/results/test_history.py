@@ -177,15 +177,15 @@ def test_a_history_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: p
 
 
 def test_a_launch_is_one_entry_with_the_rate_of_the_node_and_its_device_once() -> None:
-    policies = msgspec.structs.replace(ISOLATION, policies={"cache": "drop"})
-    members = launch(isolation=policies)
+    place = msgspec.structs.replace(ISOLATION, backend="v2")
+    members = launch(isolation=place)
     (made,), left_out = entries_of(table_of_records(members))
     assert left_out == []
     assert made.rate == pytest.approx(sum(member.statistics.median for member in members))
     assert (made.job, made.host, made.device, made.unit) == ("vae", "node1", "Some Processor", "example")
-    assert (made.start, made.work["tenants"], made.work["cache"]) == (NOON, 2, "drop")
+    assert (made.start, made.work["tenants"], made.work["isolation"]) == (NOON, 2, "v2")
     assert "device" not in made.work
-    assert b'"cache":"drop"' in msgspec.json.encode(made)
+    assert b'"isolation":"v2"' in msgspec.json.encode(made)
     assert entry_of(msgspec.json.encode(made)) == made
     for changes in ({"rate": None}, {"outcome": "failed"}):
         with pytest.raises(ValueError, match="a rate of"):
