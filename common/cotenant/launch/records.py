@@ -84,8 +84,8 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
-        seen = {name: of[name] for name in ("tenants", "traffic") if name in of}
-        return {**of, **{name: {slots[at]: each[at] for at in slots if at in each} for name, each in seen.items()}}
+        seen = of.get("tenants", {})
+        return {**of, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**of}
 
     return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
 
