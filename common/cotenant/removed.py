@@ -6,7 +6,11 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 
 from __future__ import annotations
 
-REMOVED: dict[str, str] = {}
+REMOVED: dict[str, str] = {
+    "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--finish": "Run the program by itself where it has to come to its own end.",
+}
 
 
 def removed(word: str, *places: str) -> str:
