@@ -6,7 +6,9 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 
 from __future__ import annotations
 
-REMOVED: dict[str, str] = {}
+REMOVED: dict[str, str] = {
+    "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
+}
 
 
 def removed(word: str, *places: str) -> str:
