@@ -143,21 +143,6 @@ def test_launches_that_settle_it_are_counted_and_a_lost_one_is_named() -> None:
     assert said.endswith("over 3 launches. About 6 launches would settle it: --repetitions 6.")
 
 
-def merged(lost: int = -1) -> list[Record]:
-    """Two users, and one process with the slices of both."""
-    made = duet(None if lost >= 0 else SLOWER, lost=lost)[:3]
-    return [replace(record, name=record.name.replace("duet", "merged")) for record in made]
-
-
-def test_users_beside_one_process_with_all_their_work_are_another_question() -> None:
-    found = line(merged())
-    assert found.a == pytest.approx(2 * line(duet()).a, rel=0.01)
-    said = "one process in all slices does 92.4 % (87.6 to 97.4 %) of what the users do together, over 41 rounds"
-    assert sentences_of([found]) == [f"Sharing wins: {said} of one launch."]
-    assert line(merged(lost=0)).a is None, "a sum without the user that was lost is no rate of both"
-    assert line(merged(lost=1)).a == found.a
-
-
 def test_what_died_is_invalid_or_counts_in_another_unit_has_no_verdict() -> None:
     died = line(duet(None, lost=3))
     assert (died.verdict, died.ratio) == ("failed", None)
