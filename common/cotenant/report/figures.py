@@ -57,7 +57,7 @@ def collected() -> Iterator[dict[str, Axes]]:
 
 def latex(grid: Grid) -> str:
     """Return one tabular of all groups with the rules of booktabs, without columns that a narrow page leaves out."""
-    shown = [column for column in grid.columns if column.seen != "files" and not column.drop]
+    shown = [column for column in grid.columns if column.seen != "files"]
     columns = present(shown, grid.shown_rows)
     kinds = "".join("l" if column.left else "r" for column in columns)
     lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _line(column.heading for column in columns)]
