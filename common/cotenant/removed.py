@@ -7,6 +7,7 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 from __future__ import annotations
 
 REMOVED: dict[str, str] = {
+    "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--finish": "Run the program by itself where it has to come to its own end.",
