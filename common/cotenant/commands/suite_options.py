@@ -109,7 +109,7 @@ def usual_options(
     base, run = base_directory(), RunName()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     users, slices = given.users, given.slices
-    if duet is not None and not duet.merged:
+    if duet is not None:
         # Two tenants share each slice.
         slices = tenants_by_default(machine, users)
         users = 2 * slices

@@ -86,7 +86,7 @@ class Options:
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
-    """The duet, if one is requested: it is the only launch, and its `users` are two in each slice, or merged."""
+    """The duet, if one is requested: it is the only launch, and its `users` are two in each slice."""
     crowd: Crowd | None = None
     """The searcher that chooses how many users of a launch run beside each other."""
     neighbours: tuple[Job, ...] = ()
@@ -254,8 +254,7 @@ class Resolver:
         self.tenants = len(self._slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
         most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
-        # A merged duet has one tenant more than there are users.
-        first_port = free_ports(max(self.tenants + 1, most))
+        first_port = free_ports(max(self.tenants, most))
         self._environment = RunEnvironment(
             suite=options.suite.name,
             uid=options.uid,
@@ -409,13 +408,12 @@ class Resolver:
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots), most)
 
     def _of_duet(self, duet: Duet) -> Start:
-        cell, slices = self._cells[duet.label], _with_all(self._slices) if duet.merged else self._slices
+        cell, slices = self._cells[duet.label], self._slices
         sides = [
             self._program(duet.cell(cell, side), slices, words)
             for side, words in zip(get_args(Side), duet.sides, strict=True)
         ]
-        programs = [*sides[:1] * duet.merged, sides[1]] if duet.merged else sides * (len(slices) // len(sides))
-        return self._together(duet.name, tuple(programs), slices)
+        return self._together(duet.name, tuple(sides * (len(slices) // len(sides))), slices)
 
     def _program(self, cell: JobCell, slices: Sequence[Slice], extra: tuple[str, ...] | None = None) -> Program:
         cell, size = self._sizing.sized(cell)
@@ -492,7 +490,7 @@ class Resolver:
     def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
-        place = None if options.duet is None else duet_place(slice_.tenant, options.duet.merged)
+        place = None if options.duet is None else duet_place(slice_.tenant)
         # Both sides of a duet's slice have one seed, so that they do the same work.
         of_slice = 100 * (1 + (slice_.tenant if place is None else place.slice))
         seed = options.uid + (self.ranks if group == "all" else of_slice)
@@ -532,21 +530,6 @@ def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
     return tuple(
         replace(slots[number % len(slots)], tenant=number, nodes=nodes, slices=count) for number in range(count)
     )
-
-
-def _with_all(slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return the slices with half of their memory, and after them one slice with all their processors and devices and
-    the other half of the memory."""
-    halves = [replace(slice_, memory_bytes=slice_.memory_bytes // 2) for slice_ in slices]
-    whole = replace(
-        halves[0].alone,
-        tenant=len(halves),
-        processors=tuple(sorted({number for half in halves for number in half.processors})),
-        nodes=tuple(sorted({node for half in halves for node in half.nodes})),
-        memory_bytes=sum(half.memory_bytes for half in halves),
-        accelerators=tuple(dict.fromkeys(device for half in halves for device in half.accelerators)),
-    )
-    return (*halves, whole)
 
 
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
