@@ -23,7 +23,7 @@ class Nodes:
         self.running: list[subprocess.Popen[str]] = []
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1] & ~1  # The next one is rank 0's.
+            self.port = probe.getsockname()[1]
 
     @property
     def leader(self) -> Suites:

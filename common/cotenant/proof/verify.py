@@ -184,7 +184,7 @@ def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
     meetings = [record.rendezvous for record in launch if record.rendezvous is not None]
     first = launch[0]
     loads = [(meeting.start_ns, meeting.load_end_ns) for meeting in meetings]
-    loads += [(node["start_ns"], node["load_end_ns"]) for node in first.meters.get("nodes", ()) if node["start_ns"]]
+    loads += [(node["start_ns"], node["load_end_ns"]) for node in first.meters.get("nodes", ()) if node.get("start_ns")]
     early = first.sharers > 1 or "settle_s" in first.isolation.policies
     load = common_load(loads, meetings[0].t0_ns if early else None)
     for record, meeting in zip(launch, meetings, strict=True):
