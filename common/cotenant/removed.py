@@ -6,7 +6,11 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 
 from __future__ import annotations
 
-REMOVED: dict[str, str] = {}
+REMOVED: dict[str, str] = {
+    "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
+    "--challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
+    "--challenge-token": "Leave it out.",
+}
 
 
 def removed(word: str, *places: str) -> str:
