@@ -10,6 +10,11 @@ REMOVED: dict[str, str] = {
     "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge-token": "Leave it out.",
+    "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
+    "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
+    "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--finish": "Run the program by itself where it has to come to its own end.",
 }
 
 

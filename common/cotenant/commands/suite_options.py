@@ -84,7 +84,6 @@ def options_of(
         limits=replace(usual.limits, settle_s=settle_s, at_least_s=at_least_s, on_oom=given.on_oom),
         memory_class=given.memory_class,
         image=image_of(given.singularity, given.docker),
-        cache=given.cache,
         baseline=baseline,
         counted_by=counted_by,
         within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
@@ -106,7 +105,7 @@ def usual_options(
     base, run = base_directory(), RunName()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     users, slices = given.users, given.slices
-    if duet is not None and not duet.merged:
+    if duet is not None:
         # Two tenants share each slice.
         slices = tenants_by_default(machine, users)
         users = 2 * slices

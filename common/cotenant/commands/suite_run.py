@@ -142,7 +142,7 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
         note(f"Stopped by {sender_of(interrupted)}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in records)
-    slower = options.duet is not None and not options.duet.merged and is_slower(records)
+    slower = options.duet is not None and is_slower(records)
     return EXIT_FAILED if failed else EXIT_SLOWER if slower else EXIT_PASSED
 
 

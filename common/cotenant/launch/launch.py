@@ -336,8 +336,7 @@ class Launch:
         for tenant in self._tenants:
             if tenant.spec.foreign is not None and not tenant.lost:
                 tenant.deadline = None
-                soon_s, last_s = time.monotonic() + ASKED_LIMIT_S, self._begun_s + self.limits.timeout_s
-                tenant.asked_at_s = last_s if tenant.finishes else soon_s
+                tenant.asked_at_s = time.monotonic() + ASKED_LIMIT_S
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
@@ -430,7 +429,7 @@ class Launch:
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()
-        elif message.kind == "record" and tenant.asked_at_s is not None and not tenant.finishes:
+        elif message.kind == "record" and tenant.asked_at_s is not None:
             tenant.asked_at_s = 0.0
         elif message.kind == "failed" and rank.link.claim is not Claim.OWN:
             rank.link.close()

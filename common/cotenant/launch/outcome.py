@@ -35,8 +35,6 @@ class TenantResult:
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
     origin: dict[str, Any] = field(default_factory=dict)
-    unfinished: bool = False
-    """Whether it was measured, and was asked to end before its own end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +67,7 @@ class LaunchResult:
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
     """Return the result of a tenant that has ended."""
     outcome, message = outcome_of(tenant, host)
-    unfinished = tenant.finishes and tenant.is_asked
-    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin, unfinished)
+    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin)
     return TenantResult(tenant.spec, outcome, message, *seen)
 
 

@@ -33,7 +33,7 @@ from cotenant.nodes.coordinator import Coordinator
 from cotenant.nodes.member import Member
 from cotenant.results.record import Record, why_no_blocks
 from cotenant.results.store import launch_line, total_line
-from cotenant.text import many, quoted
+from cotenant.text import quoted
 
 
 @dataclass(slots=True)
@@ -181,9 +181,6 @@ class _Launches:
         observer.ended(records)
         if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
-        if unfinished := sum(tenant.unfinished for tenant in result.tenants):
-            of = f"{unfinished} of {many(len(result.tenants), 'program')}"
-            self.tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")
         output.check()
         if result.left_behind:
             # The records are kept first. The suite ends, as the next launch would not be alone.

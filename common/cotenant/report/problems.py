@@ -11,7 +11,6 @@ from typing import NamedTuple
 import polars as pl
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import MERGED
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
@@ -110,7 +109,7 @@ PASTED = {
     ),
 }
 """The command that mends a finding; `{again}`, which launches its jobs again, suffices if the host was the cause."""
-OF_NO_JOB = (IN_MIX, ".duet.", f".{MERGED}.")
+OF_NO_JOB = (IN_MIX, ".duet.")
 """Parts of the names of records that `--name` does not know: of mixes and duets."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
