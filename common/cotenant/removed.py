@@ -8,6 +8,8 @@ from __future__ import annotations
 
 REMOVED: dict[str, str] = {
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
+    "--active": "Use the number of users that `capacity` finds.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--finish": "Run the program by itself where it has to come to its own end.",
 }

@@ -37,7 +37,6 @@ LACKING = {
     "fleet run": "needs a Ray cluster: tests/fleet has three nodes",
     "challenge --listen": "needs a vendor: tests/challenge has them",
     "VENV=/opt/": "needs an environment that an administrator has made",
-    "--confirm": "needs two sides that differ: tests/commands/test_confirm.py makes them",
 }
 """Reasons why this machine cannot run a line, by a part of the line."""
 
