@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 COMMAND = re.compile(r"^(\$ )?((sudo|srun|docker|make|python3?|git) |[A-Z_]+=\S+ .*\./|\./|[\w/]+\.py )")
-READING = ("plan", "doctor", "compare", "history", "report", "export", "mlbench-report", "list", "completion")
+READING = ("plan", "doctor", "compare", "report", "export", "mlbench-report", "list", "completion")
 """Commands that test_docs.py runs as they stand, on records that it makes."""
 
 

@@ -70,7 +70,6 @@ TABLE = {
     "report --table interference": Shown((r"^convnet +all +0\.900 ",), OF_TABLES),
     "report --html page.html": Shown((r"^cotenant: page\.html is written\.$",), ("torch", "scipy.stats")),
     "compare A B --fail-on slower": Shown((r"^convnet .* 1\.0000 .* UNCLEAR ",), OF_TABLES),
-    "history add; history show": Shown((r"launches added to .*history\.jsonl", r"^convnet +image/s +3 "), OF_TABLES),
     "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
     "export --out rows.parquet": Shown((r"\d\d rows in rows\.parquet\.$",), ("torch", "scipy", "matplotlib")),
     "archive -o run.tar.zst; verify run.tar.zst": Shown(

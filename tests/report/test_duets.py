@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from cotenant.report.duets import DuetLine, duet_lines, duets_grid, over_launches, sentences_of
 from cotenant.report.renderers import html
 from cotenant.results.columns import LAUNCH
-from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
@@ -50,13 +49,10 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     assert [*row.values()][-4:] == ["SLOWER", "", "'--batch-size 64", "'--batch-size 128"]
 
 
-def test_a_duet_is_one_launch_and_in_no_comparison_and_no_history() -> None:
+def test_a_duet_is_one_launch_and_in_no_comparison() -> None:
     assert summary_of(duet()).in_duets.columns(launch=LAUNCH)["launch"].unique().to_list() == ["vae.duet"]
-    both = table([*duet(), *launch("vae")])
-    compared, left_out = launches_of(both.frame)
+    compared, left_out = launches_of(table([*duet(), *launch("vae")]).frame)
     assert ([*compared], left_out) == (["vae"], [])
-    entries, why = entries_of(both)
-    assert ([entry.job for entry in entries], why) == (["vae"], [])
 
 
 def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
