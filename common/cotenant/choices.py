@@ -15,10 +15,6 @@ BaselineKind = Literal["none", "blocks", "quick", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
 """Ways to measure tenants alone: `launch/baseline.py`."""
 
-CachePolicy = Literal["none", "nocache", "drop", "warm"]
-CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
-"""States of the page cache of a launch's input: `launch/data.py`."""
-
 Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
 """Programs that start a runner on each of several hosts: `nodes/cluster.py`."""

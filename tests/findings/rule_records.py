@@ -102,12 +102,6 @@ def unenforced(*names: str) -> Record:
     return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
 
 
-def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30, files: int = 4) -> Record:
-    isolation = replace(ISOLATION, policies={"cache": policy})
-    seen = {"files": files, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
-    return a_record(place={"isolation": isolation}, common={"meters": {"input": seen}})
-
-
 def durations(*durations_ms: float, **told: Any) -> Record:
     return a_record(told={"observations": observed(durations_ms), "skip": 0, **told})
 
@@ -277,7 +271,7 @@ def budgeted(
     budget_s: float, asked: Amount, given: Amount, each_ms: float, baseline: str | None = None, **more: Any
 ) -> Record:
     """A record of a launch with this budget, of observations of `each_ms`."""
-    isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})
+    isolation = replace(ISOLATION, policies={"budget_s": budget_s})
     rows = observed([each_ms] * given.repeat)
     told = {"observations": rows, "asked": asked, "given": given, "skip": given.skip, **more}
     return a_record(place={"isolation": isolation, "baseline": baseline}, told=told)

@@ -20,7 +20,7 @@ from cotenant.challenge.vendor import LAUNCH_VARIABLE, Buyer
 from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
 from cotenant.errors import CotenantError
 from cotenant.launch import containers
-from cotenant.launch.containers import Image, Kind, image_of
+from cotenant.launch.containers import Image, image_of
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
 from launch.resolving import options, resolved
@@ -38,14 +38,6 @@ def test_apptainer_binds_places_and_gives_devices() -> None:
         *("exec", "--nv", "--bind", "/data", "--bind", "/work", "/i.sif", "a.sh", "-x"),
     ]
     assert "--rocm" in inside.around(["a.sh"], [AMD], PLACES, {})
-
-
-@pytest.mark.parametrize(("kind", "name"), [("singularity", "/i.sif"), ("podman", "image:1")])
-def test_what_runs_inside_is_told_from_the_engines_own_words(kind: Kind, name: str) -> None:
-    """Or the whole base and the checkout were the input of a launch, as they are bound."""
-    command = ["a.sh", "--data", "/data/x"]
-    image_ = Image(kind, "engine", name)
-    assert image_.inside(image_.around(command, [NVIDIA], PLACES, {"BASE": "/work"})) == command
 
 
 def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:

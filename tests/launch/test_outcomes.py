@@ -155,16 +155,6 @@ def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> N
     assert [record["name"] for record in loose.records()] == ["bad", "bad", "good"]
 
 
-def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:
-    jobs = with_data(loose.folder, 'mkdir -p "$BASE/data/x"; head -c 5000 /dev/zero >"$BASE/data/x/one"', then=SUMS)
-    loose.run(jobs, "--users", 1, "--cache", "warm", status=0)
-    (record,) = loose.records()
-    assert record["isolation"]["policies"]["cache"] == "warm"
-    treated = record["meters"]["input"]
-    assert (treated["files"], treated["size_bytes"]) == (1, 5000)
-    assert treated["cached_bytes"] in (8192, None)
-
-
 @pytest.mark.v1
 def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
     """Before GO it ends the others with it. The kernel's count of kills on the host holds the slices' own."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.choices import (
     BASELINES,
-    CACHE_POLICIES,
     CLASSES,
     LAUNCHERS,
     OF_DEVICES,
@@ -108,9 +107,7 @@ def _add_images(parser: Parser) -> None:
 
 def _add_timing(parser: Parser) -> None:
     add = parser.add_rare_group("how it is measured").add_argument
-    add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
-    cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
-    add("--cache", choices=CACHE_POLICIES, default="none", help=cache)
+    add("--no-nocache", action="store_true", help="accepted: the page cache is left alone")
     victim = "when the kernel kills a process for memory: end its user, or that process alone (default group)"
     add("--on-oom", choices=("group", "process"), default="group", help=victim)
     longest = "seconds one launch may take (default 3600); 2m and 1h are times, too"

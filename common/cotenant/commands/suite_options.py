@@ -87,7 +87,6 @@ def options_of(
         limits=replace(usual.limits, settle_s=settle_s, at_least_s=at_least_s, on_oom=given.on_oom),
         memory_class=given.memory_class,
         image=image_of(given.singularity, given.docker),
-        cache=given.cache,
         baseline=baseline,
         counted_by=counted_by,
         within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,

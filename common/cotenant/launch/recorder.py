@@ -54,9 +54,8 @@ class Recorder:
         from cotenant.launch.records import SuiteFacts, parts_of, records_of
 
         suite, options = self._suite, self._suite.options
-        policies = {"cache": options.cache, **limits.policies()}
         findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
-        seen = (suite.machine_facts, suite.backend, policies, findings, self._conceal)
+        seen = (suite.machine_facts, suite.backend, limits.policies(), findings, self._conceal)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
         records: list[Record] = []
         for part, own in parts_of(result, start):

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from cotenant.choices import BaselineKind, CachePolicy
+from cotenant.choices import BaselineKind
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -21,7 +21,7 @@ from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
-from cotenant.launch.command import interpreter, nocache_prefix, resolve_command, resolve_foreign, supervised
+from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
@@ -93,7 +93,6 @@ class Options:
     """Our own jobs of known pressure, which are in mixes only, and do not get a user's arguments for benchmarks."""
     memory_class: str | None = None
     image: Image | None = None
-    cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
     within_s: float | None = None
     """The seconds of the whole suite, if no flag says how much a launch measures."""
@@ -521,7 +520,6 @@ class Resolver:
             # A missing directory cannot be bound; the default one is below the base.
             places |= {paths.data} if paths.data.is_dir() else set()
             words = options.image.around(words, slice_.accelerators, places, environment)
-        words = [*nocache_prefix(options.cache, options.image is not None), *words]
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
 
 

@@ -216,12 +216,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
     text(
-        "cache",
-        "the policy for the page cache of its input: `none`, `nocache`, `drop` or `warm`",
-        "isolation.policies.cache",
-        equal=True,
-    ),
-    text(
         "kernels",
         "its optimizers, whether cuDNN tried its convolutions, and a memory format that is not the usual one",
         of=_kernels,
