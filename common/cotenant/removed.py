@@ -13,6 +13,8 @@ REMOVED: dict[str, str] = {
     "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
     "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
+    "--active": "Use the number of users that `capacity` finds.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--finish": "Run the program by itself where it has to come to its own end.",
 }

@@ -1,4 +1,4 @@
-"""The flags that choose the jobs to run, and how: of a suite, of `doctor` and of `compare --confirm`."""
+"""The flags that choose the jobs to run, and how: of a suite and of `doctor`."""
 
 from __future__ import annotations
 
