@@ -71,8 +71,6 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         warn(*typed)
         if typed:
             return EXIT_USAGE
-    if options.challenge is not None:
-        options.challenge.greet()
     # Locked only now, so that wrong usage is reported at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(suite, given)
