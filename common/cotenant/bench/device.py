@@ -22,8 +22,6 @@ from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 from cotenant.protocol.messages import DEVICE_MEMORY_VARIABLE
 
-Deed = Callable[[], object]
-
 _MPS_ENABLED = 133
 """CU_DEVICE_ATTRIBUTE_MPS_ENABLED of cuda.h."""
 _STEPS_ASIDE = 3
@@ -104,30 +102,6 @@ class Device:
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             value = work()
         return Recorded(graph, stream, value)
-
-    def at_once(self) -> Callable[[Deed, Deed], None]:
-        """Return a function that does two pieces of work on two streams; later work waits for both.
-
-        Their tensors have to be there before. A CPU does one after the other.
-        """
-
-        def one_after_the_other(first: Deed, second: Deed) -> None:
-            first()
-            second()
-
-        if not self.is_accelerator:
-            return one_after_the_other
-        module = self.module
-        aside, here = module.Stream(self.torch_device), module.current_stream(self.torch_device)
-        aside.wait_stream(here)
-
-        def on_two_streams(first: Deed, second: Deed) -> None:
-            with module.stream(aside):
-                second()
-            first()
-            here.wait_stream(aside)
-
-        return on_two_streams
 
     @property
     def cache_bytes(self) -> int:

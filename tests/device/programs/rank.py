@@ -26,8 +26,7 @@ def found(rank: int, ranks: int) -> Any:
     del numbers
     device.forget_memory()
     numbers = torch.ones(4, device=device.torch_device)
-    # Work on other streams that this stream does not wait for cannot be recorded.
-    recorded = device.recorded(lambda: device.at_once()(lambda: numbers.add(1), lambda: numbers.mul(2)))
+    recorded = device.recorded(lambda: (numbers.add(1), numbers.mul(2)))
     launches = ctypes.c_ulonglong.in_dll(ctypes.CDLL(None), "null_device_launches")
     issued = launches.value
     recorded.graph.replay()
