@@ -6,7 +6,10 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 
 from __future__ import annotations
 
-REMOVED: dict[str, str] = {}
+REMOVED: dict[str, str] = {
+    "--graph": "Use --compile=reduce-overhead, which has torch record the models in CUDA graphs.",
+    "--no-graph": "Leave it out: models are recorded in CUDA graphs with --compile=reduce-overhead alone.",
+}
 
 
 def removed(word: str, *places: str) -> str:

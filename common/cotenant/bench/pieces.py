@@ -90,7 +90,7 @@ _REMEDY = "Leave this benchmark out of the challenge (--exclude)."
 def _refuse(run: Run) -> None:
     """Raise UnsupportedError for a benchmark of which no piece can be made, or made again."""
     benchmark = run.benchmark
-    flags = [name for name in ("graph", "compile", "cached_batch") if getattr(benchmark, name)]
+    flags = [name for name in ("compile", "cached_batch") if getattr(benchmark, name)]
     reasons = {
         f"--{'-'.join(flags).replace('_', '-')} keeps what a piece has to begin without": bool(flags),
         "Its steps act in an environment, which cannot be put back": benchmark.acts,

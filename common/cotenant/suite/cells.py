@@ -174,7 +174,7 @@ def with_arguments(cell: JobCell, args: Sequence[tuple[str, Value]]) -> JobCell:
 DETERMINISTIC = "--deterministic"
 CHALLENGE = ".challenge"
 """Ends the job name of launches that a buyer challenges."""
-_UNCHALLENGED = ("--data", "--compile", "--graph", "--cached-batch")
+_UNCHALLENGED = ("--data", "--compile", "--cached-batch")
 
 
 def why_unchallenged(cell: JobCell, extra: Sequence[str]) -> str:
