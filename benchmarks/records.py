@@ -150,7 +150,6 @@ def row(one: Tenant) -> dict[str, Any]:
         "losses_non_finite": 3 if one.fate == "nan" else 0,
         "observed_s": None if lost else 10.0,
         "loaded_s": None if lost else 10.0,
-        "settled_s": None if lost else 0.0,
         "rows": 64,
         "items_per_row": 1.0,
         "overlap": None if lost else 0.9 if one.fate == "invalid" else 1.0,

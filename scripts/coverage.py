@@ -4,7 +4,7 @@ python scripts/coverage.py [--draws 1000]          prints the table
 python scripts/coverage.py --write                 puts it into docs/method.md
 
 Run it again after changing a statistic. Noise is normal on logarithms: `s` is its standard deviation, `r` its lag-1
-correlation between the observations of a launch or the launches of a history. Other launches are drawn independently.
+correlation between the observations of a launch. Launches are drawn independently.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from cotenant.stats.confirmation import confirm  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
 from cotenant.stats.evenness import UNLIKELY, differences  # noqa: E402
 from cotenant.stats.fleet import screen  # noqa: E402
-from cotenant.stats.history import change_points, newest_change, trend  # noqa: E402
 from cotenant.stats.interference import log_ratios, mean_kept, ratio  # noqa: E402
 from cotenant.stats.kept import BlockSum, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
@@ -44,7 +43,6 @@ PAGE = ROOT / "docs/method.md"
 BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
 NOISES, CORRELATIONS = (0.01, 0.03, 0.08), (0.0, 0.3, 0.7)
 JOBS, SIDE = 21, 5
-MARGIN = 0.02
 Draw = np.random.Generator
 Numbers = npt.NDArray[np.float64]
 
@@ -157,20 +155,6 @@ def false_claim(draw: Draw, s: float, _: float) -> bool:
     return any(line.verdict in CLAIMS for line in compared.lines)
 
 
-def false_change(draw: Draw, s: float, r: float) -> bool:
-    return bool(change_points(rates(draw, 100, s, r), MARGIN))
-
-
-def false_trend(draw: Draw, s: float, r: float) -> bool:
-    found = trend([float(at) for at in range(100)], rates(draw, 100, s, r))
-    return found is not None and found.real
-
-
-def false_newest(draw: Draw, s: float, r: float) -> bool:
-    found = newest_change(rates(draw, 20, s, r), MARGIN)
-    return found is not None and found.index == 18
-
-
 def mean_over_jobs(draw: Draw, s: float, _: float) -> bool:
     """Sixteen jobs that keep 0.9 with a spread of 5 % between them, each launched once together and once alone."""
     sides = [({0: 0.9 * rates(draw, 1, 0.05)[0] * rates(draw, 1, s)[0]}, {0: rates(draw, 1, s)[0]}) for _ in range(16)]
@@ -190,12 +174,11 @@ def named_least(draw: Draw, s: float, _: float) -> bool:
     return found is not None and found.notable
 
 
-UP_TO_A_THIRD = "false in 1 % where r is at most 0.3"
-"""Beyond 0.3 a test that allows for the correlation would miss half of the real changes."""
 CASES: Sequence[Case] = (
     Case("interval of a launch's rate (25 observations)", "covers 95 %", median_interval, correlated=True),
     Case("interval of a step's p95 (1000 steps)", "covers 95 %", slow_steps, correlated=True, draws=0.3),
-    Case("finding `drift` (25 observations, none drifts)", UP_TO_A_THIRD, false_drift, correlated=True),
+    # Beyond a correlation of 0.3 a test that allows for it would miss half of the real changes.
+    Case("finding `drift` (25 observations, none drifts)", "false in 1 % where r is at most 0.3", false_drift, True),
     Case("interval of a rate over five launches", "covers 95 %", rate_interval, correlated=False),
     Case("interval of a share, three pairs of launches", "covers 95 %", share_interval, correlated=False),
     Case("interval of what a user keeps, one launch of 20 rounds", "covers 95 %", kept_interval, correlated=True),
@@ -203,9 +186,6 @@ CASES: Sequence[Case] = (
     Case("least even of 16 even jobs named, three launches", "false in 5 %", named_uneven, correlated=False, draws=0.3),
     Case("least of 16 equal jobs named, three launches", "false in 5 %", named_least, correlated=False),
     Case("`compare`: any claim among 21 equal jobs", "false in 5 %", false_claim, correlated=False, draws=0.2),
-    Case("`history`: a change among 100 launches", UP_TO_A_THIRD, false_change, correlated=True, draws=0.3),
-    Case("`history`: a change by the newest two launches", "false in 1 %", false_newest, correlated=True),
-    Case("`history`: a trend over 100 launches", UP_TO_A_THIRD, false_trend, correlated=True, draws=0.3),
     Case("`fleet`: any node of 32 healthy ones condemned", "false in 1 %", condemned_node, correlated=False, draws=0.3),
     Case("`tune`: a gain on a flat curve", "false in 2.5 %", false_gain, correlated=False, draws=0.3),
 )

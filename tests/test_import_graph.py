@@ -12,7 +12,7 @@ SOURCE = architecture.PACKAGE.parent
 PACKAGE = architecture.PACKAGE
 LAYER = {room: layer for layer, rooms in enumerate(architecture.LAYERS) for room in rooms}
 HEAVY = ("torch", "numpy", "scipy", "rich", "polars")
-REPORTS = ("report", "compare", "history", "mlbench_report", "export")
+REPORTS = ("report", "compare", "mlbench_report", "export")
 """The commands that read records, for which they need no module of a launch."""
 
 

@@ -15,14 +15,6 @@ BaselineKind = Literal["none", "blocks", "quick", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
 """Ways to measure tenants alone: `launch/baseline.py`."""
 
-MERGED = "merged"
-"""In place of a baseline of `exec`: one process with the slices and the work of all users. Behind a job's name it
-marks a launch in which that process and the users take turns."""
-
-CachePolicy = Literal["none", "nocache", "drop", "warm"]
-CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
-"""States of the page cache of a launch's input: `launch/data.py`."""
-
 Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
 """Programs that start a runner on each of several hosts: `nodes/cluster.py`."""
@@ -49,10 +41,3 @@ RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
 
 FORMS = ("md", "csv", "json")
 """File formats of every view: `report/renderers.py`."""
-
-BUYER_VARIABLE = "COTENANT_CHALLENGE"
-"""Names the buyer to a tenant; without it nothing of `challenge/`, an optional package, is imported."""
-TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
-"""Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""
-TRANSCRIPT = ".challenge"
-"""Ends the names of transcripts of challenges: `challenge/transcript.py`."""

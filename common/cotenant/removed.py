@@ -9,6 +9,16 @@ from __future__ import annotations
 REMOVED: dict[str, str] = {
     "--graph": "Use --compile=reduce-overhead, which has torch record the models in CUDA graphs.",
     "--no-graph": "Leave it out: models are recorded in CUDA graphs with --compile=reduce-overhead alone.",
+    "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
+    "--challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
+    "--challenge-token": "Leave it out.",
+    "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
+    "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
+    "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
+    "--active": "Use the number of users that `capacity` finds.",
+    "--merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "--finish": "Run the program by itself where it has to come to its own end.",
 }
 
 

@@ -101,12 +101,6 @@ def test_different_work_is_refused_until_it_is_allowed(a: Path, tmp_path: Path, 
         b = place(tmp_path / name, **fields)
         assert f"INVALID  different {words} (--allow {allowed})" in run(capsys, a, b)[1]
         assert "SAME" in run(capsys, a, b, "--allow", allowed)[1]
-    dropped, warm = (
-        place(tmp_path / policy, isolation=replace(ISOLATION, policies={"cache": policy}))
-        for policy in ("drop", "warm")
-    )
-    assert "INVALID  different cache: drop and warm (--allow cache)" in run(capsys, dropped, warm)[1]
-    assert "SAME" in run(capsys, a, warm)[1], "what is not known differs from nothing"
 
 
 def test_one_side_is_of_one_work_whatever_is_allowed(a: Path, tmp_path: Path, capsys: Capture) -> None:

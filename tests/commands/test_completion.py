@@ -26,8 +26,6 @@ LINES: dict[str, list[str]] = {
     "cotenant mlbench-report --name toy_": [],
     "cotenant report --table b": ["batch-size"],
     "cotenant report out": [],
-    "cotenant history s": ["show"],
-    "cotenant history show --mar": ["--margin"],
     "cotenant compare A B --fail-on s": ["slower"],
     "cotenant completion z": ["zsh"],
     "cotenant completion f": ["fish"],

@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shlex
-import signal
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.choices import TOKEN_VARIABLE
 from cotenant.commands import COMMANDS
 from pages import PAGE_OF, launches, runs
 from tenants.suites import RUN, job
@@ -70,7 +67,6 @@ TABLE = {
     "report --table interference": Shown((r"^convnet +all +0\.900 ",), OF_TABLES),
     "report --html page.html": Shown((r"^cotenant: page\.html is written\.$",), ("torch", "scipy.stats")),
     "compare A B --fail-on slower": Shown((r"^convnet .* 1\.0000 .* UNCLEAR ",), OF_TABLES),
-    "history add; history show": Shown((r"launches added to .*history\.jsonl", r"^convnet +image/s +3 "), OF_TABLES),
     "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
     "export --out rows.parquet": Shown((r"\d\d rows in rows\.parquet\.$",), ("torch", "scipy", "matplotlib")),
     "archive -o run.tar.zst; verify run.tar.zst": Shown(
@@ -89,7 +85,6 @@ ELSEWHERE = {
     "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
     "--dry": "asks tasks of this checkout: tests/commands/test_refusals.py",
-    "challenge --listen 7000": "below",
     "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
 }
 """Lines of README that are not run here as they stand, with the reason; tests/launch/test_pages.py has the launches."""
@@ -139,26 +134,6 @@ def test_a_command_shows_what_it_should_and_imports_no_more(lines: str, place: P
         assert re.search(pattern, said, re.M), (pattern, said)
     assert "cotenant.cli" in modules
     assert sorted(modules.intersection(row.without)) == []
-
-
-def test_a_buyer_listens_until_it_is_interrupted(place: Place) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    # An empty variable, as containers hand on an unset one, names no token: one is drawn, and has to be said.
-    buyer = subprocess.Popen(
-        [*RUN, "challenge", "--listen", str(port)],
-        cwd=place.folder,
-        env=place.environment | {TOKEN_VARIABLE: ""},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert buyer.stderr is not None
-    assert f"the vendor runs ./run.sh --challenge 127.0.0.1:{port}" in buyer.stderr.readline()
-    assert buyer.stderr.readline().startswith(f"Its token: {TOKEN_VARIABLE}=")
-    buyer.send_signal(signal.SIGINT)
-    assert buyer.communicate(timeout=LIMIT_S)[1].endswith("0 launches challenged.\n")
-    assert buyer.returncode == 0
 
 
 def test_every_command_of_the_readme_and_of_the_help_is_typed() -> None:

@@ -6,7 +6,6 @@ import json
 import shutil
 
 from commands.calling import Capture, call, check_refusals
-from cotenant.procfs import parse_list
 
 REFUSED = {
     "": "No command stands behind --.",
@@ -24,10 +23,6 @@ REFUSED = {
     "--duet -- a --- b --- c": "behind -- stands more than one --- between them.",
     "--duet -- true ---": "--duet compares two commands, and on one side of --- is none.",
     "--duet -- true --- no-such-program": "'no-such-program' is no program that can be run.",
-    "--baseline merged -- true": "--baseline merged and --merged say one thing together.",
-    '--merged "\'" -- true': "''' are no words of a shell: No closing quotation",
-    "--merged '-b 2' -- true": "--baseline merged and --merged say one thing together.",
-    "--users 1 --baseline merged --merged '-b 2' -- true": "Use --users 2 or more.",
     "--duet --slices 1 -- a --- b": "--duet is of two that take turns, and --slices asks for others.",
 }
 
@@ -43,19 +38,6 @@ def test_a_preview_shows_each_copy_without_secrets(capsys: Capture) -> None:
     assert said.count("supervise.py") == 2
     assert "abc" not in said
     assert "(hidden)' 1\n" in said or "(hidden) 1\n" in said
-
-
-def test_merged_is_one_more_with_all_slices_of_the_users(capsys: Capture) -> None:
-    words = ("--users", "2", "--isolation", "none", "--baseline", "merged", "--merged", "-b 8", "--dry", "--json")
-    status, said, _ = call(capsys, "exec", *words, "--", "true", "-b", "4")
-    assert status == 0
-    (launch,) = json.loads(said)["launches"]
-    assert launch["label"] == "true.merged"
-    one, other, all_ = launch["tenants"]
-    assert [tenant["cell"] for tenant in launch["tenants"]] == ["true.merged.A"] * 2 + ["true.merged.B"]
-    assert [one["command"][-2:], all_["command"][-4:]] == [["-b", "4"], ["-b", "4", "-b", "8"]]
-    assert all_["memory_bytes"] == one["memory_bytes"] + other["memory_bytes"]
-    assert {*parse_list(all_["processors"])} == {*parse_list(one["processors"]), *parse_list(other["processors"])}
 
 
 def test_a_duet_is_two_copies_of_each_slice_and_each_side_has_its_own_words(capsys: Capture) -> None:

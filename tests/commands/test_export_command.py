@@ -82,7 +82,6 @@ def test_standard_input_is_read_by_a_dash_pictures_included(
     assert page.read_text().count("<svg") > 1
     assert given("export", "-", "--out", tmp_path / "rows.csv")[0] == 0
     assert given("mlbench-report", "--reports", "-", "--gpu-model", "V100")[0] == 0
-    assert given("history", "add", "-", "--store", tmp_path / "h.jsonl")[0] == 0
     lines = exported(capsys, reports).read_bytes()
     assert "wlm" in given("report", "-")[1]
     lines = b""

@@ -16,7 +16,7 @@ from commands.calling import write
 from cotenant.cli import main
 from cotenant.results.record import Record
 from golden import check_golden
-from report.making import BUSY, UNSLICED, launch, lost, month, scaling, solo
+from report.making import BUSY, UNSLICED, launch, lost, scaling, solo
 from results.made import NOON
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -56,7 +56,6 @@ PLACES = {
     "output": suite(),
     "before": side(day=1, vae_ms=500, dcgan_ms=600),
     "after": side(day=2, vae_ms=550, dcgan_ms=480),
-    "month": month(),
 }
 
 
@@ -83,18 +82,12 @@ VIEWS = {
     "compare.txt": "compare before after",
     "compare-json.txt": "compare before after --format json",
     "compare.junit": "compare before after --format junit",
-    "history.txt": "history show --store history.jsonl",
-    "history.csv": "history show --store history.jsonl --format csv",
-    "history-json.txt": "history show --store history.jsonl --format json",
 }
 
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_view(name: str, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(places)
-    if name.startswith("history"):
-        assert main(["history", "add", "month", "--store", "history.jsonl"]) == 0
-        capsys.readouterr()
     assert main(VIEWS[name].split()) == 0
     said = capsys.readouterr().out
     if name.endswith("-json.txt"):

@@ -21,12 +21,11 @@ from results.made import NOON
 def test_a_name_in_another_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    records, store = write(tmp_path / "ré", launch("vaé")), tmp_path / "hé.jsonl"
+    records = write(tmp_path / "ré", launch("vaé"))
     for words, shown in (
         (["report"], b"va?"),
         (["report", "--format", "md"], b"va?"),
         (["mlbench-report", "--reports"], b"va?"),
-        (["history", "add", "--store", str(store)], b"h?.jsonl"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
@@ -58,9 +57,6 @@ def test_without_a_reader_the_status_is_what_it_would_be(tmp_path: Path) -> None
             started = NOON + timedelta(days=days, minutes=uid)
             write(place, launch("vae", uid, mean_ms=mean_ms, started=started))
             write(place, solo("vae", uid, started=started))
-    store = tmp_path / "history.jsonl"
-    assert main(["history", "add", str(places[0]), "--store", str(store)]) == 0
-    assert status_without_a_reader("history", "show", "--store", store) == (0, "")
     assert status_without_a_reader("report", places[0], "--table", "interference") == (0, "")
     assert status_without_a_reader("compare", *places, "--fail-on", "slower") == (3, "")
     assert status_without_a_reader("plan", "--json", "--isolation", "none") == (0, "")

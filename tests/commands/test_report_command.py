@@ -253,7 +253,7 @@ def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
 def test_without_a_place_the_workspaces_output_is_read(
     capsys: Capture, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Report, mlbench-report, export and history read the directory where a suite would have put its records."""
+    """Report, mlbench-report and export read the directory where a suite would have put its records."""
     monkeypatch.setenv("BASE", str(tmp_path))
     assert call(capsys, "report")[2].startswith(f"cotenant: {tmp_path / 'output'} does not exist.")
     shutil.copytree(reports, tmp_path / "output")
@@ -263,7 +263,6 @@ def test_without_a_place_the_workspaces_output_is_read(
     assert errors.endswith(f"cotenant: {page} is written.\n")
     assert out == call(capsys, "report", reports)[1]
     assert call(capsys, "export", "--out", tmp_path / "rows.jsonl")[0] == 0
-    assert call(capsys, "history", "add")[0] == 0
     assert call(capsys, "mlbench-report")[1] == call(capsys, "mlbench-report", "--reports", tmp_path / "output")[1]
     monkeypatch.setenv("OUTPUT_DIRECTORY", str(reports))
     assert call(capsys, "report")[1] == out

@@ -25,15 +25,12 @@ def test_it_dies_of_the_signal_that_its_program_has_died_of(tmp_path: Path, numb
     assert (ended.returncode, ended.stderr) == (-number, "")
 
 
-@pytest.mark.parametrize("finish", [True, False])
-def test_the_run_that_stop_comes_upon_is_ended_unless_it_may_finish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finish: bool
-) -> None:
+def test_the_run_that_stop_comes_upon_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda *handler: None)
     written, answers = tmp_path / "written", iter([False, True, True])
     runner: Any = SimpleNamespace(stopped=lambda: next(answers))
-    lasting_s = 0.1 if finish else 1000
-    supervisor = Supervisor(["sh", "-c", f"sleep {lasting_s}; echo all > {written}"], Settings(finish=finish))
+    supervisor = Supervisor(["sh", "-c", f"sleep 1000; echo all > {written}"], Settings())
     supervisor._go_on(runner)
     assert supervisor._child is not None
-    assert (supervisor._child.wait() == 0, written.exists()) == (finish, finish)
+    assert supervisor._child.wait() == -signal.SIGTERM
+    assert not written.exists()

@@ -9,7 +9,6 @@ from cotenant.finding import Finding
 from cotenant.findings import Answer, Check
 from cotenant.findings.facts import Facts, Isolation, SelfTest
 from cotenant.isolation.plan import plan
-from cotenant.isolation.resctrl import Monitoring
 from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load
 from cotenant.machine.nvidia import DeviceState
@@ -35,7 +34,6 @@ def host(**changes: Any) -> Facts:
         "load": Load(0.1, 0),
         "virtual": Virtual("", ""),
         "stolen_share": 0.0,
-        "monitoring": Monitoring(("llc_occupancy", "mbm_total_bytes"), True),
         "devices": (board(0), board(1)),
         "isolation": HOLDS_ALL,
         "self_test": TESTED,

@@ -12,7 +12,6 @@ from cotenant.findings import Answer, Check, ask_all
 from cotenant.findings.checks import CHECKS, EVERY_SUITE
 from cotenant.findings.checks.devices import compiler, ecc, foreign_processes, modes, persistence, power_cap, present
 from cotenant.findings.checks.host import (
-    cache_monitoring,
     even_speed,
     foreign_load,
     free_memory,
@@ -30,7 +29,6 @@ from cotenant.findings.checks.jobs import apex, belongs, device_self_test, free_
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
 from cotenant.isolation.device_modes import share_mode
 from cotenant.isolation.plan import plan
-from cotenant.isolation.resctrl import Monitoring
 from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load, Spender
 from cotenant.machine.nvidia import DeviceProcess
@@ -69,7 +67,6 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (slices, {"plan": plan(server(), 3)}),
     (siblings, {"plan": plan(server(), 4, policy="contiguous")}),
     (nodes, {"plan": plan(machine(nodes=2, cores=3), 3)}),
-    (cache_monitoring, {"monitoring": Monitoring((), True)}),
     (container, {"machine": server(without=(1,))}),
     (container, {"machine": server(memory_bytes=32 * GIB)}),
     (container, {"machine": server(quota=2.5)}),

@@ -21,15 +21,13 @@ from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcome
 from tenants.suites import Suites, errors, job
 
 MS = 1_000_000
-SIDES = tuple(duet_place(tenant, 0) for tenant in (0, 1))
+SIDES = tuple(duet_place(tenant) for tenant in (0, 1))
 
 
 def test_in_every_other_slice_b_begins() -> None:
-    places = [duet_place(tenant, 0) for tenant in range(6)]
+    places = [duet_place(tenant) for tenant in range(6)]
     assert places == [DuetPlace(side, place) for place in range(3) for side in "AB"]  # type: ignore[arg-type]
     assert [place.turn for place in places] == [0, 1, 1, 0, 0, 1]
-    merged = [duet_place(tenant, 3) for tenant in range(4)]
-    assert [(place.side, place.turn) for place in merged] == [("A", 0)] * 3 + [("B", 1)]
 
 
 DUETS = st.integers(1, 4).flatmap(
@@ -39,7 +37,7 @@ DUETS = st.integers(1, 4).flatmap(
 
 def duet(steps: list[int], rounds: int) -> DuetSchedule:
     """Two tenants of each slice, with every other slice swapped."""
-    halves = [frozenset(index for index in range(len(steps)) if duet_place(index, 0).turn == half) for half in (0, 1)]
+    halves = [frozenset(index for index in range(len(steps)) if duet_place(index).turn == half) for half in (0, 1)]
     return DuetSchedule(dict(enumerate(steps)), False, rounds, (halves[0], halves[1]))
 
 
@@ -75,7 +73,7 @@ def test_rounds_of_a_duet_last_unequally_and_as_long_as_is_said_on_average() -> 
 
 def test_only_who_is_awake_together_loads_the_other() -> None:
     """In four slices: each tenant beside three others, and never beside that of its own slice."""
-    tenants = [SimpleNamespace(spec=SimpleNamespace(duet=duet_place(index, 0))) for index in range(8)]
+    tenants = [SimpleNamespace(spec=SimpleNamespace(duet=duet_place(index))) for index in range(8)]
     result = cast("LaunchResult", SimpleNamespace(tenants=tenants))
     beside = {place: [other for other in range(8) if _run_together(result, place, other)] for place in (0, 1)}
     assert beside == {0: [3, 4, 7], 1: [2, 5, 6]}

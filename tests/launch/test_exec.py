@@ -107,27 +107,6 @@ def test_a_script_that_ends_early_says_after_how_many_steps(loose: Suites) -> No
 
 
 @pytest.mark.slow
-def test_one_that_may_finish_goes_on_to_its_end(loose: Suites) -> None:
-    done = "import atexit; atexit.register(lambda: open('done', 'w').close())"
-    path = trains(loose.folder, before=done, epochs=400)
-    flags = "--baseline none --budget 0.5"
-    loose.executes(sys.executable, path, flags=flags, users=1, status=0)
-    assert not (loose.folder / "done").exists()
-    loose.executes(sys.executable, path, flags=f"{flags} --finish --uid 1", users=1, status=0)
-    assert (loose.folder / "done").exists()
-    assert loose.outcomes() == ["completed", "completed"]
-
-
-@pytest.mark.slow
-def test_one_that_may_finish_and_never_does_is_ended_by_the_timeout(loose: Suites) -> None:
-    flags = "--baseline none --budget 0.5 --finish --timeout 15"
-    ended = loose.executes(sys.executable, trains(loose.folder), flags=flags, users=1, status=0)
-    assert loose.outcomes() == ["completed"]
-    assert "1 of 1 program had not come to an end, and --timeout ended them" in ended.stdout + ended.stderr
-    loose.gone(2)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("flags", ["", r"--count-line ^step"], ids=["steps", "lines"])
 def test_a_script_that_ends_early_is_started_again_where_that_is_asked_for(loose: Suites, flags: str) -> None:
     path = trains(loose.folder, epochs=40, step=f"{PLAIN}; print('step')")
@@ -187,22 +166,6 @@ def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_g
     assert any(f"\n{words}: it has" in ended.stdout for words in verdicts)
     assert "over 8 launches" in ended.stdout
     assert f"B: {sys.executable} {versions[1]}" in ended.stdout
-    loose.gone(2)
-
-
-@pytest.mark.slow
-def test_users_take_turns_with_one_process_that_has_all_their_work(loose: Suites) -> None:
-    path = loose.folder / "loop.py"
-    path.write_text(
-        "import cotenant, sys\nwith cotenant.measure() as measured:\n"
-        "    while True: sum(range(20000 * int(sys.argv[-1]))); measured.step(int(sys.argv[-1]))\n"
-    )
-    flags = "--baseline merged --repetitions 1 --budget 15 --item row --merged 2"
-    ended = loose.executes(sys.executable, path, 1, flags=flags, status=0)
-    assert [record["name"] for record in loose.records()] == ["loop.merged.A"] * 2 + ["loop.merged.B"]
-    # One process of one thread does no more on two processors.
-    assert loose.records()[0]["duet"]["ratio"]["value"] < 0.9
-    assert "Sharing wins: one process in all slices does" in ended.stdout
     loose.gone(2)
 
 

@@ -17,7 +17,6 @@ from cotenant.launch import limits
 from cotenant.launch.events import Events
 from cotenant.launch.limits import Limits
 from cotenant.launch.tenant import Tenant, start_tenant
-from cotenant.suite.foreign import Foreign
 from launch.turning import outcomes
 from tenants.fakes import FakeBackend, FakeSlice, launched, specs
 from tenants.once import once
@@ -56,11 +55,6 @@ else:
 """
 """The second tenant's observation ends when the runner has seen the first one's end."""
 
-FAILS_BEHIND_STOP = """
-while not runner.stopped(): time.sleep(0.01)
-if tenant == "0": os._exit(3)
-time.sleep(1000)
-"""
 
 HANGS = """
 if tenant == "1":
@@ -255,16 +249,6 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     slow = once(work="time.sleep(0.8)", done="time.sleep(0.9)")
     assert outcomes(launched(specs(tmp_path, *PYTHON, slow, tenants=1))) == ["completed"]
-
-
-@pytest.mark.slow
-def test_a_program_that_ended_by_itself_was_not_asked_to(tmp_path: Path) -> None:
-    """The first fails behind the measurement; the time limit asks only the second, which goes on."""
-    program = Foreign(("loop",), finish=True)
-    planned = [replace(spec, foreign=program) for spec in specs(tmp_path, *PYTHON, once(done=FAILS_BEHIND_STOP))]
-    result = launched(planned, limits=Limits(timeout_s=5))
-    assert outcomes(result) == ["failed", "completed"]
-    assert [ending.unfinished for ending in result.tenants] == [False, True]
 
 
 def test_kill_meets_one_that_has_not_entered_its_slice_yet(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -189,18 +188,6 @@ def printed(grids: Iterable[Grid], width: int = 80, on_terminal: bool = True, co
     stream = io.StringIO()
     show(grids, Console(file=stream, width=width, force_terminal=on_terminal, color_system=colours))
     return stream.getvalue()
-
-
-def month(tenants: int = 1) -> list[Record]:
-    """A launch a day for twenty days: from the eleventh on a tenth slower, with another torch."""
-    records = []
-    for day, tenant in itertools.product(range(20), range(tenants)):
-        mean_ms, version = (550, "2.14.1") if day >= 10 else (500, "2.14.0")
-        observations = steady(mean_ms=mean_ms * (1 + 0.001 * (day % 3)))
-        place = {"run_id": day % 5, "tenants": tenants, "tenant": tenant, "vcd": str(tenant)}
-        told = {"observations": observations, "part": a_part(torch={"version": version})}
-        records.append(a_record(place, told, {"started": NOON + timedelta(days=day)}))
-    return records
 
 
 def beside_dram(

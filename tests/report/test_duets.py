@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from cotenant.report.duets import DuetLine, duet_lines, duets_grid, over_launches, sentences_of
 from cotenant.report.renderers import html
 from cotenant.results.columns import LAUNCH
-from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
@@ -50,13 +49,10 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     assert [*row.values()][-4:] == ["SLOWER", "", "'--batch-size 64", "'--batch-size 128"]
 
 
-def test_a_duet_is_one_launch_and_in_no_comparison_and_no_history() -> None:
+def test_a_duet_is_one_launch_and_in_no_comparison() -> None:
     assert summary_of(duet()).in_duets.columns(launch=LAUNCH)["launch"].unique().to_list() == ["vae.duet"]
-    both = table([*duet(), *launch("vae")])
-    compared, left_out = launches_of(both.frame)
+    compared, left_out = launches_of(table([*duet(), *launch("vae")]).frame)
     assert ([*compared], left_out) == (["vae"], [])
-    entries, why = entries_of(both)
-    assert ([entry.job for entry in entries], why) == (["vae"], [])
 
 
 def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
@@ -145,21 +141,6 @@ def test_launches_that_settle_it_are_counted_and_a_lost_one_is_named() -> None:
     said, lost = sentences_of(duet_lines(summary_of(records).in_duets))
     assert lost == "The launch of uid 3 does not count: failed."
     assert said.endswith("over 3 launches. About 6 launches would settle it: --repetitions 6.")
-
-
-def merged(lost: int = -1) -> list[Record]:
-    """Two users, and one process with the slices of both."""
-    made = duet(None if lost >= 0 else SLOWER, lost=lost)[:3]
-    return [replace(record, name=record.name.replace("duet", "merged")) for record in made]
-
-
-def test_users_beside_one_process_with_all_their_work_are_another_question() -> None:
-    found = line(merged())
-    assert found.a == pytest.approx(2 * line(duet()).a, rel=0.01)
-    said = "one process in all slices does 92.4 % (87.6 to 97.4 %) of what the users do together, over 41 rounds"
-    assert sentences_of([found]) == [f"Sharing wins: {said} of one launch."]
-    assert line(merged(lost=0)).a is None, "a sum without the user that was lost is no rate of both"
-    assert line(merged(lost=1)).a == found.a
 
 
 def test_what_died_is_invalid_or_counts_in_another_unit_has_no_verdict() -> None:

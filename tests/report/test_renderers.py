@@ -23,7 +23,7 @@ COLUMNS: tuple[Column[tuple[str, str]], ...] = (
     ),
     Column("load", lambda _: Cell("90 %")),
     Column("MFU", lambda _: Cell(), optional=True),
-    Column("", lambda _: Cell("########"), left=True, drop=True, seen="screens"),
+    Column("", lambda _: Cell("########"), left=True, seen="screens"),
 )
 
 
@@ -59,13 +59,13 @@ def test_columns_give_way_and_the_last_ones_fold() -> None:
     assert lines(found, 61)[1:4] == [
         "job                   group      rate  95 % interval   n",
         "vae                   student  1.500M   1.400-1.600M  5L",
-        "  load 90 %",
+        "  load 90 %; ########",
     ]
     assert lines(found, 46)[4:6] == [
         "a_job_of_a_long_name  student  1.500M",
-        "  95 % interval 1.400-1.600M; n 5L; load 90 %",
+        "  95 % interval 1.400-1.600M; n 5L; load 90 %; ########",
     ]
-    below = "  group student; rate 1.500M; 95 % interval 1.400-1.600M; n 5L; load 90 %"
+    below = "  group student; rate 1.500M; 95 % interval 1.400-1.600M; n 5L; load 90 %; ########"
     assert lines(found, 5)[2:5] == ["job", "vae", below]
 
 

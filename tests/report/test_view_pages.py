@@ -7,23 +7,20 @@ import re
 from datetime import timedelta
 
 import pytest
-from msgspec.structs import replace
 
 from cotenant.finding import Finding
 from cotenant.report.answer import answer
 from cotenant.report.comparison import Conditions, compare_launches
-from cotenant.report.history import series_of
 from cotenant.report.jobs import hosts_grid
 from cotenant.report.problems import first_steps
-from cotenant.report.view_pages import comparison_page, history_page, tuning_page
+from cotenant.report.view_pages import comparison_page, tuning_page
 from cotenant.results.decoded import Decoded
 from cotenant.results.drawn import spans_of
-from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
 from cotenant.results.record import Record
 from cotenant.tuning.search import Search, Space
 from cotenant.tuning.trial import Setting, Trial
-from report.making import fields_of, launch, lost, month, solo, summary_of, table
+from report.making import fields_of, launch, lost, solo, summary_of, table
 from report.test_duets import duet
 from report.test_page import Reader, page_of
 from report.test_tuning_view import search
@@ -78,7 +75,6 @@ LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", v
         ({"suite": "exec"}, ""),  # only its user knows its command
         ({"name": "vae.in.lab"}, ""),
         ({"name": "vae.duet.A"}, ""),
-        ({"name": "vae.challenge"}, ""),
         ({"name": "vae.c2"}, "./run.sh --jobs baselines --name vae -- --skip 7"),  # --name knows no cells
     ],
 )
@@ -112,18 +108,15 @@ def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
     assert observed([1.0])[0].block is None
 
 
-def test_a_comparison_a_history_and_searches_are_pages_that_work_offline() -> None:
+def test_a_comparison_and_searches_are_pages_that_work_offline() -> None:
     sides = []
     for hour, mean_ms in enumerate((500, 700)):
         started = [NOON + timedelta(hours=hour, minutes=2 * uid) for uid in range(5)]
         records = [one for uid in range(5) for one in launch("vae", uid, mean_ms=mean_ms, started=started[uid])]
         sides.append(launches_of(table(records).frame)[0])
     lines = compare_launches(*sides, Conditions())
-    history, _ = entries_of(table(month()))
-    history += [replace(one, job=job, host=host) for one in history for job in "ab" for host in ("one", "two")]
     for words, text in {
         "vae is SLOWER in B: 0.7": comparison_page("A", "B", lines),
-        "-9.1 % (p ": history_page("history.jsonl", series_of(history, 0.02)),
         "vae: the job's own setting stays.": tuning_page("Tuned", {"vae": (search(), "image")}),
     }.items():
         seen = Reader(text)

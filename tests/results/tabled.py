@@ -1,4 +1,4 @@
-"""Records as rows of the table, and a line of a history."""
+"""Records as rows of the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import msgspec
 import polars as pl
 
 from cotenant.results.decoded import Decoded
-from cotenant.results.history import FIRST_WORDS, HistoryEntry
 from cotenant.results.record import Record, encode
 from cotenant.results.table import table_of, table_of_records
 from results.made import NOON, a_record
@@ -41,25 +40,3 @@ def launch(name: str = "vae", uid: int = 0, tenants: int = 2, day: float = 0, **
     of_all = {"name": name, "run_id": uid, "tenants": 2} | place
     common = {"started": NOON + timedelta(days=day)}
     return [a_record(of_all | {"tenant": at, "vcd": str(at)}, common=common) for at in range(tenants)]
-
-
-WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.1"), strict=True))
-
-
-def an_entry(**changes: Any) -> HistoryEntry:
-    """The line of a history on one launch."""
-    fields: dict[str, Any] = {
-        "suite": "baselines",
-        "job": "vae",
-        "run_id": 0,
-        "host": "node1",
-        "start": NOON,
-        "device": "Abacus",
-        "group": "student",
-        "unit": "image",
-        "outcome": "completed",
-        "rate": 100.0,
-        "work": WORK,
-        "setting": {"torch": "2.14.1"},
-    }
-    return HistoryEntry(**fields | changes)

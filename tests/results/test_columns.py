@@ -40,8 +40,6 @@ def test_a_column_more_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     compare = ("compare", tmp_path / "a", tmp_path / "b.jsonl")
     assert "different threads: 4 and 8 (--allow threads)" in call(capsys, *compare)[1]
     assert "SAME" in call(capsys, *compare, "--allow", "threads")[1]
-    assert call(capsys, "history", "add", tmp_path / "a", "--store", tmp_path / "h.jsonl")[0] == 0
-    assert b'"threads":4' in (tmp_path / "h.jsonl").read_bytes()
 
 
 def test_a_record_in_memory_is_the_row_that_is_read_of_its_file(tmp_path: Path) -> None:

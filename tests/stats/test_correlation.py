@@ -13,7 +13,6 @@ from scipy import stats
 
 from cotenant.stats.correlation import MOST, correlation_of_means, effective_count, lag_correlation, scaled_rank
 from cotenant.stats.describe import describe
-from cotenant.stats.history import newest_change
 from cotenant.stats.steadiness import drift
 
 numbers = st.lists(st.integers(1, 50).map(float), min_size=3, max_size=40)
@@ -76,16 +75,3 @@ def test_coverage_and_false_drift_in_thousands_of_launches(n: int, r: float) -> 
     covered = sum(pair is not None and pair[0] <= 1 <= pair[1] for pair in intervals) / len(rows)
     assert covered >= (0.90 if n == 15 else 0.94)
     assert sum(drift(row.tolist()).p < 0.01 for row in rows) / len(rows) <= (0.05 if n < 50 else 0.025)
-
-
-def test_a_newest_launch_off_the_level_is_a_change_of_its_own_and_a_second_one_confirms_it() -> None:
-    level = [100.0, 101.0, 99.5, 100.4, 99.8]
-    assert newest_change([*level, 100.6], 0.02) is None
-    first = newest_change([*level, 90.0], 0.02)
-    assert (first.index, first.ratio) == (5, pytest.approx(0.9, abs=0.005))
-    second = newest_change([*level, 90.0, 90.5], 0.02)
-    assert second.index == 5
-    # No change: below the margin, on both sides of the level, back on it, or after too few launches.
-    for rates in ([*level, 98.5], [*level, 90.0, 110.0, 100.0], [*level, 90.0, 100.0], [*level[:2], 90.0]):
-        assert newest_change(rates, 0.02) is None
-    assert newest_change([7.0] * 5 + [6.0], 0.02) is not None

@@ -16,7 +16,6 @@ from cotenant.stats.duet import (
     Sides,
     ratio_of,
     ratio_over_launches,
-    together,
 )
 from cotenant.stats.kept import BlockSum, block_sums
 from cotenant.stats.verdict import Verdict
@@ -85,12 +84,6 @@ def test_one_launch_has_a_verdict_that_holds(slower: float, said: set[Verdict], 
     chance = np.random.default_rng(1)
     found = [simulated(chance, slower).verdict for _ in range(runs)]
     assert sum(verdict in said for verdict in found) >= math.floor(least * runs)
-
-
-def test_tenants_that_run_together_are_one_with_the_sum_of_their_rates() -> None:
-    one, other = [block_of(0, 4.0, 2.0), block_of(3, 9.0, 3.0)], [block_of(3, 5.0, 1.0)]
-    assert together([one, other]) == [block_of(3, 8.0, 1.0)]
-    assert together([one]) == one
 
 
 @pytest.mark.slow

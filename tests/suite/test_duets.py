@@ -47,18 +47,6 @@ def test_of_commands_each_side_is_its_own_program_counted_alike() -> None:
     assert b.foreign == Foreign(("python", "new.py", "--token", "secret"), item="row", count_line="^step")
 
 
-@pytest.mark.parametrize(("item", "items"), [("", 6.0), ("row", 2.0)])
-def test_a_step_of_one_process_for_all_users_is_one_of_each_unless_rows_are_counted(item: str, items: float) -> None:
-    foreign = Foreign(("train",), item=item, items=2.0)
-    (cell,) = expand(Job("mine", foreign.shown, (), "student", foreign=foreign))
-    duet = Duet("mine", (("train",), ("train", "-b", "96")), merged=3)
-    made = [duet.cell(cell, side).job for side in "AB"]
-    assert [(job.stem, job.foreign and job.foreign.items) for job in made] == [
-        ("mine.merged.A", 2.0),
-        ("mine.merged.B", items),
-    ]
-
-
 def test_show_names_a_duet_and_hides_what_nobody_may_read() -> None:
     of = options("--jobs", "cpu", "--duet", "vae", extra=("--batch-size", "64", "---", "--token", "secret"))
     (line,) = show_lines(of, 2, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.api.records import Tell, chosen_names, of_class, of_suite, read
+from cotenant.api.records import Tell, chosen_jobs, of_class, of_suite, read
 from cotenant.api.result import Result
 from cotenant.checkout import output_directory
 from cotenant.choices import RunClass
@@ -64,4 +64,4 @@ def _of_jobs(frame: pl.DataFrame, patterns: Sequence[str]) -> pl.DataFrame:
     names = frame.select(JOB).to_series().unique(maintain_order=True).to_list()
     if suites := set(patterns).intersection(frame["suite"]).difference(names):
         raise CotenantError(f"{min(suites)} is a suite there, and no job.", f"--suite {min(suites)} chooses it.")
-    return frame.filter(JOB.is_in(chosen_names(names, patterns, "There is no job '{}' there.")))
+    return frame.filter(JOB.is_in(chosen_jobs(names, patterns)))

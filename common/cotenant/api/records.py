@@ -76,16 +76,13 @@ def is_meant(name: str, pattern: str) -> bool:
     return matches(name, pattern) or name.startswith(f"{pattern}.")
 
 
-def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str) -> set[str]:
-    """Return the names that any pattern matches; all of them without a pattern.
-
-    Raises CotenantError for a pattern that matches none, with `sentence`, in which the pattern replaces `{}`.
-    """
-    chosen = set() if patterns else set(names)
+def chosen_jobs(names: Collection[str], patterns: Sequence[str]) -> set[str]:
+    """Return the jobs that any pattern matches. Raises CotenantError for a pattern that matches none."""
+    chosen = set[str]()
     for pattern in patterns:
         matching = {name for name in names if is_meant(name, pattern)}
         if not matching:
             hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
-            raise CotenantError(sentence.format(pattern), hint)
+            raise CotenantError(f"There is no job '{pattern}' there.", hint)
         chosen |= matching
     return chosen

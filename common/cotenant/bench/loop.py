@@ -66,9 +66,9 @@ class Loop:
         self._run.chosen.synchronize()
         self._run.chosen.forget_memory()
 
-    def rehearse(self) -> torch.Tensor | None:
-        """Do a step that no observation holds, and return its loss."""
-        return self._work.step(self._run, next(self._work.batches))
+    def rehearse(self) -> None:
+        """Do a step that no observation holds."""
+        self._work.step(self._run, next(self._work.batches))
 
     def warm_up(self) -> list[int]:
         """Do the first steps, watch the first one, and switch the garbage collector off.
@@ -159,17 +159,6 @@ class Loop:
                 "Let every batch hold as many items, or make steps longer than a millisecond.",
             )
         return observation
-
-    def begin_anew(self, seed: int) -> Any:
-        """Let input and every random number come of this seed from here on, and book every batch by itself.
-
-        Returns the first batch.
-        """
-        self._run.seed_with(seed)
-        self._input.begin()
-        self._work.batches, self._work.items = self._input.endless, self._input.items
-        self._work.every = 1
-        return self._input.first
 
     def audit(self, requested: int) -> None:
         """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.

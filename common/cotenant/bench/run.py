@@ -76,7 +76,7 @@ class Run:
         self.precision = set_precision(benchmark.asked_precision, self.chosen)
         self.channels_last = self._wants_channels_last()
         self.world.join(self.chosen)
-        self.seed_with(benchmark.seed + self.world.rank)
+        self._seed_with(benchmark.seed + self.world.rank)
         self.update = self.precision.update
         self.minimize = self.precision.minimize
 
@@ -88,7 +88,7 @@ class Run:
         """Return whether any rank says yes; all of them have to ask."""
         return self.world.any_says(word, self.chosen)
 
-    def seed_with(self, seed: int) -> None:
+    def _seed_with(self, seed: int) -> None:
         """Let every generator begin at this seed."""
         self.seed = seed
         random.seed(seed)

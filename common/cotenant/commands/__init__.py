@@ -15,11 +15,9 @@ GROUPS = {
     "after it": {
         "report": "what records hold: in the terminal, as a page, as tables",
         "compare": "whether a second set of records is faster or slower, per job",
-        "history": "launches kept over months, and when their rates changed",
         "export": "a row per record, or per observation, as Parquet, CSV or JSON lines",
         "archive": "all that runs left in a directory as one file that others can verify",
         "verify": "what holds of such a file: hashes, journal, numbers, rules, signature",
-        "challenge": "the buyer's end of a live challenge: nonces, the buyer's clock, replays",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
     "for more": {

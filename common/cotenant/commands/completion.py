@@ -109,7 +109,6 @@ def script(shell: _Script) -> str:
     commands = " ".join([*(name for name in COMMANDS if name != "run"), "help"])
     flags = {command: _flags(command) for command in COMMANDS}
     choices = {
-        "history history": ["add", "show"],
         "fleet fleet": ["run", "report"],
         "completion completion": list(SCRIPTS),
         "help help": list(COMMANDS),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import BASELINES, MERGED, READY_LIMIT_S, TIMEOUT_S, BaselineKind
+from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S, BaselineKind
 from cotenant.commands.flags import (
     Parser,
     add_format,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
 DUET_USAGE = f"As {PROGRAM} exec --duet -- python old.py {BETWEEN} python new.py"
-MERGED_USAGE = f"As {PROGRAM} exec --users 4 --baseline merged --merged '--batch-size 512' -- python train.py"
 NOT_OF_DUETS = ("baseline", "slices", "share")
 """Flags for the number of tenants, and for those alone, which a duet already sets."""
 
@@ -80,19 +78,15 @@ def parser() -> Parser:
     add = parser.add_argument_group("how it is measured").add_argument
     kinds = (
         "what a copy has alone: in blocks of the same launch (blocks, the default), in launches as long (whole), short "
-        "ones (quick), or none; or, in its place, one process that has all slices and all work (merged)"
+        "ones (quick), or none"
     )
-    add("--baseline", choices=(*BASELINES, MERGED), metavar="KIND", help=kinds)
-    batch = "with --baseline merged: further words for a batch as large as those of all users, as '--batch-size 512'"
-    add("--merged", type=_words, default=[], metavar="WORDS", help=batch)
+    add("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
     add("--budget", type=duration, metavar="S", help="seconds a launch may measure")
     narrow = "end once half of every copy's 95 %% interval is at most this share of its median, as 1%%"
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
     ready = "seconds until a copy has made its first steps, downloads included (default 600)"
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
-    finish = "let programs go on to their own end after the measurement, as long as --timeout lets them"
-    add("--finish", action="store_true", help=finish)
     again = "start a program again that ends before it is measured"
     add("--again", action="store_true", help=again)
     _add_kept(parser)
@@ -142,13 +136,6 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"'{text}' are no words of a shell: {error}") from None
-
-
 def options_of_command(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
     from cotenant.commands.suite_options import usual_options
@@ -161,38 +148,27 @@ def options_of_command(given: argparse.Namespace, words: Sequence[str], machine:
         raise CotenantError(f"--runs {given.runs} is no number of runs.", "Count from 1.")
     if given.ready_line and not given.count_line:
         raise CotenantError("--ready-line says when to begin, and nothing what to count.", "Add --count-line REGEX.")
-    sides, merged = _sides(given, tuple(words), machine)
+    sides = _sides(given, tuple(words))
     counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
-    foreign = Foreign(sides[0], *counted, given.finish, given.again)
+    foreign = Foreign(sides[0], *counted, given.again)
     name = checked_name(given.name or foreign.stem)
     job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
-    duet = Duet(name, sides, merged) if sides[1] else None
+    duet = Duet(name, sides) if sides[1] else None
     options = usual_options(given, machine, Suite(SUITE, Path.cwd() / SUITE, (job,)), () if duet else (job,), duet)
     usual: BaselineKind = "none" if duet or given.isolation == "none" else "blocks"
     return replace(options, baseline=usual if duet else given.baseline or usual)
 
 
-def _sides(
-    given: argparse.Namespace, words: tuple[str, ...], machine: Machine
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], int]:
-    """Return the commands of both sides, the second one empty if there is no duet, and the number of merged users.
-    Raises CotenantError."""
+def _sides(given: argparse.Namespace, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the commands of both sides, the second one empty if there is no duet. Raises CotenantError."""
     from cotenant.commands.suite_options import check_alone
-    from cotenant.isolation.plan import tenants_by_default
 
-    if (given.baseline == MERGED) != bool(given.merged):
-        raise CotenantError("--baseline merged and --merged say one thing together.", MERGED_USAGE)
     if given.duet:
         check_alone(given, NOT_OF_DUETS, DUET_USAGE)
-        sides = words_of_sides(words, "--duet", DUET_USAGE)
+        sides = words_of_sides(words, DUET_USAGE)
         if not all(sides):
             raise CotenantError(f"--duet compares two commands, and on one side of {BETWEEN} is none.", DUET_USAGE)
-        return sides, 0
+        return sides
     if BETWEEN in words:
         raise CotenantError(f"{BETWEEN} stands between two commands, and there is no --duet.", DUET_USAGE)
-    if not given.merged:
-        return (words, ()), 0
-    users = tenants_by_default(machine, given.users)
-    if users < 2:
-        raise CotenantError("--baseline merged holds one process against several users.", "Use --users 2 or more.")
-    return (words, (*words, *given.merged)), users
+    return words, ()

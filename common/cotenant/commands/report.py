@@ -35,7 +35,7 @@ def parser() -> Parser:
     add_class(parser)
     add_format(parser, FORMS)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
-    figures = "write each chart of the page as SVG and as PDF, and the tables as LaTeX (booktabs)"
+    figures = "write each chart of the page as SVG and as PDF"
     add("--figures", type=place, metavar="DIR", help=figures)
     add("--title", metavar="TEXT", help="the page's title")
     add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")

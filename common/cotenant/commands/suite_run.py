@@ -71,8 +71,6 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         warn(*typed)
         if typed:
             return EXIT_USAGE
-    if options.challenge is not None:
-        options.challenge.greet()
     # Locked only now, so that wrong usage is reported at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(suite, given)
@@ -144,7 +142,7 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
         note(f"Stopped by {sender_of(interrupted)}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in records)
-    slower = options.duet is not None and not options.duet.merged and is_slower(records)
+    slower = options.duet is not None and is_slower(records)
     return EXIT_FAILED if failed else EXIT_SLOWER if slower else EXIT_PASSED
 
 

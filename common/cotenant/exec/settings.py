@@ -23,7 +23,7 @@ class Settings:
     """How a program is counted: in units of `item`, `items` of them a step; the item `row` counts rows of batches.
 
     `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
-    the tenant's own. With `finish` a program is not ended after STOP; with `again` one that ends earlier is restarted.
+    the tenant's own. With `again` a program that ends early is restarted.
     """
 
     item: str = ""
@@ -32,7 +32,6 @@ class Settings:
     count_line: str = ""
     runs: int = 10
     directory: str = ""
-    finish: bool = False
     again: bool = False
 
     @property

@@ -85,10 +85,10 @@ class Supervisor:
         return 0
 
     def _go_on(self, runner: Rendezvous) -> None:
-        """Run the command repeatedly until STOP, then end the current run unless it may finish."""
+        """Run the command repeatedly until STOP, then end the current run."""
         while not runner.stopped():
             child = self.start()
-            while child.poll() is None and (self._settings.finish or not runner.stopped()):
+            while child.poll() is None and not runner.stopped():
                 time.sleep(LOOK_S)
         self._end_child()
 

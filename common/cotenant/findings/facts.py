@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
-from cotenant.isolation.resctrl import Monitoring, monitoring
 from cotenant.machine.compiler import compiler_lacks
 from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
@@ -93,7 +92,6 @@ class Facts:
     memory_left_bytes: int | None = None
     niceness: int = 0
     compiler_lacks: str = ""
-    monitoring: Monitoring | None = None
     isolation: Isolation | None = None
     plan: Plan | None = None
     plan_refusal: Finding | None = None
@@ -140,6 +138,5 @@ def gather(
         memory_left_bytes=memory_left(cgroup_mounts(root)),
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
         compiler_lacks=compiler_lacks(),
-        monitoring=monitoring(root),
         apex=apex_here(),
     )

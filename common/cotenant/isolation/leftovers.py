@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-from cotenant.isolation import resctrl
 from cotenant.isolation.backend import Location
 from cotenant.isolation.processes import marked, send
 from cotenant.isolation.v1 import V1
@@ -19,8 +18,7 @@ SHM = Path("/dev/shm")
 
 
 def clear(location: Location, run: str) -> None:
-    """Kill everything in a run's slices and remove them, and its monitoring groups. Raises NotIsolatedError."""
-    resctrl.remove_groups(run)
+    """Kill everything in a run's slices and remove them. Raises NotIsolatedError."""
     for place in _places(location):
         place.clear_run(run)
 

@@ -155,7 +155,7 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
     """Return the variables of a program of `exec` on top of the caller's, whose PATH and interpreter it keeps."""
     jobs = {name for name in VARIABLES if name not in MEETING_VARIABLES}
     environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
-    settings = Settings(**foreign.counting, directory=str(temporary), finish=foreign.finish, again=foreign.again)
+    settings = Settings(**foreign.counting, directory=str(temporary), again=foreign.again)
     environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))

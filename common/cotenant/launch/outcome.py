@@ -11,7 +11,7 @@ from typing import Any
 
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.conductor import Conducted
-from cotenant.launch.memory import HostKills, out_of_memory
+from cotenant.launch.memory import out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
 from cotenant.nodes.peers import NodeResult
@@ -35,8 +35,6 @@ class TenantResult:
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
     origin: dict[str, Any] = field(default_factory=dict)
-    unfinished: bool = False
-    """Whether it was measured, and was asked to end before its own end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +64,10 @@ class LaunchResult:
     killed_outside: int = 0
 
 
-def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
-    """Return the result of a tenant that has ended."""
-    outcome, message = outcome_of(tenant, host)
-    unfinished = tenant.finishes and tenant.is_asked
-    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin, unfinished)
+def result_of(tenant: Tenant, killed_outside: int) -> TenantResult:
+    """Return the result of a tenant that has ended, in a launch with so many kills for memory outside its slices."""
+    outcome, message = outcome_of(tenant, killed_outside)
+    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin)
     return TenantResult(tenant.spec, outcome, message, *seen)
 
 
@@ -87,13 +84,13 @@ def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError
     )
 
 
-def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
+def outcome_of(tenant: Tenant, killed_outside: int) -> Reason:
     """Return (outcome, message) of a tenant that has ended, by the first of these that applies:
 
     a kernel's kill for memory of one of its processes (after that of a data-loader worker its parent may exit with 0),
     the first reason that it reported or for which the runner killed it, its exit status, its losses.
     """
-    if (memory := out_of_memory(tenant, host)) is not None:
+    if (memory := out_of_memory(tenant, killed_outside)) is not None:
         return memory
     if tenant.reason is not None:
         outcome, message = tenant.reason

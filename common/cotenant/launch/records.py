@@ -38,7 +38,7 @@ from cotenant.results.build import (
 )
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import NO_BLOCKS, Blocks, DuetPart, Enclosed, Observed, Record, Side
-from cotenant.stats.duet import DuetRatio, ratio_of, together
+from cotenant.stats.duet import DuetRatio, ratio_of
 from cotenant.stats.kept import BlockSum
 from cotenant.stats.tenants import common_load, work_beside
 
@@ -84,8 +84,8 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
-        seen = {name: of[name] for name in ("tenants", "traffic") if name in of}
-        return {**of, **{name: {slots[at]: each[at] for at in slots if at in each} for name, each in seen.items()}}
+        seen = of.get("tenants", {})
+        return {**of, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**of}
 
     return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
 
@@ -328,11 +328,11 @@ def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRa
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
     if result.conducted is None:
         return None
-    slices: dict[int, dict[Side, list[list[BlockSum]]]] = defaultdict(lambda: {"A": [], "B": []})
+    slices: dict[int, dict[Side, list[BlockSum]]] = defaultdict(dict)
     for tenant, statement in zip(result.tenants, statements, strict=True):
         if tenant.spec.duet is None or (sums := block_sums(statement.observations)) is None:
             return None
-        slices[tenant.spec.duet.slice][tenant.spec.duet.side].append(sums)
-    both = [(together(sides["A"]), together(sides["B"])) for sides in slices.values()]
+        slices[tenant.spec.duet.slice][tenant.spec.duet.side] = sums
+    both = [(sides["A"], sides["B"]) for sides in slices.values()]
     rounds = {one.block.index: one.block.round for one in result.conducted.passed}
     return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)

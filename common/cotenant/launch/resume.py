@@ -115,7 +115,6 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "--share": str(options.share),
         "--baseline": options.baseline,
         "--nnodes": str(options.cluster.nodes if options.cluster else 1),
-        "--cache": options.cache,
         "the image": str(options.image),
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from cotenant.choices import BaselineKind, CachePolicy
+from cotenant.choices import BaselineKind
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -21,7 +21,7 @@ from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
-from cotenant.launch.command import interpreter, nocache_prefix, resolve_command, resolve_foreign, supervised
+from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
@@ -43,11 +43,9 @@ from cotenant.suite.cells import (
     Job,
     JobCell,
     arguments,
-    challenged,
     expand,
     fitting,
     swept,
-    why_unchallenged,
     without_unsupported,
 )
 from cotenant.suite.duets import Duet
@@ -58,9 +56,6 @@ from cotenant.suite.pressure import LAUNCHED, level_of, why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
-
-if TYPE_CHECKING:
-    from cotenant.challenge.vendor import Buyer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +81,18 @@ class Options:
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
-    """The duet, if one is requested: it is the only launch, and its `users` are two in each slice, or merged."""
+    """The duet, if one is requested: it is the only launch, and its `users` are two in each slice."""
     crowd: Crowd | None = None
     """The searcher that chooses how many users of a launch run beside each other."""
     neighbours: tuple[Job, ...] = ()
     """Our own jobs of known pressure, which are in mixes only, and do not get a user's arguments for benchmarks."""
     memory_class: str | None = None
     image: Image | None = None
-    cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
     within_s: float | None = None
     """The seconds of the whole suite, if no flag says how much a launch measures."""
     counted_by: str = ""
     """The flag that sets the number of observations, so that a baseline by blocks is not possible."""
-    challenge: Buyer | None = None
-    """The buyer's address: each job is launched once more, deterministic, and answers the buyer."""
     raise_error: bool = False
     resume: bool = False
     cluster: Cluster | None = None
@@ -152,8 +144,6 @@ class Start:
     timeout_s: float | None = None
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
-    challenged: bool = False
-    """Whether its tenants answer the buyer in `Options.challenge`, who knows it by a random name (`in_front_of`)."""
     takes_turns: bool = False
     """Whether its tenants are measured by blocks, alone and beside each other in one launch, if that is possible."""
     without_blocks: bool = False
@@ -227,13 +217,6 @@ class Start:
         """The key of the launch in its suite: label, and for tenants alone, who share one, the tenant's number."""
         return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
 
-    def in_front_of(self, buyer: Buyer, launch: str) -> Start:
-        """Return a copy with the buyer's address, token and name of the launch in its tenants' environment."""
-        variables = buyer.variables(launch)
-        return replace(
-            self, specs=tuple(replace(spec, environment=spec.environment | variables) for spec in self.specs)
-        )
-
     @property
     def sharers(self) -> int:
         """The most tenants with the same processors that run at once: 1 if each has its own."""
@@ -255,8 +238,7 @@ class Resolver:
         self.tenants = len(self._slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
         most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
-        # A merged duet has one tenant more than there are users.
-        first_port = free_ports(max(self.tenants + 1, most))
+        first_port = free_ports(max(self.tenants, most))
         self._environment = RunEnvironment(
             suite=options.suite.name,
             uid=options.uid,
@@ -318,10 +300,6 @@ class Resolver:
         sentences += [f"{mix.name}: left out, as {why}" for mix in self._mixes if (why := self._why_not(mix))]
         if self._why_apart and any(mix.pairs for mix in self._options.mixes):
             sentences.append(f"Each pair is a launch by itself: {self._why_apart}.")
-        if self._options.challenge is not None:
-            every = [cell for job in self._jobs for cell in fitting(job, self.ranks)]
-            whys = ((cell.label, why_unchallenged(cell, self._options.extra)) for cell in every)
-            sentences += [f"{label}: no challenge, as {why}." for label, why in whys if why]
         return (*sentences, *self._sizing.left_out(self._jobs))
 
     @property
@@ -410,13 +388,12 @@ class Resolver:
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots), most)
 
     def _of_duet(self, duet: Duet) -> Start:
-        cell, slices = self._cells[duet.label], _with_all(self._slices) if duet.merged else self._slices
+        cell, slices = self._cells[duet.label], self._slices
         sides = [
             self._program(duet.cell(cell, side), slices, words)
             for side, words in zip(get_args(Side), duet.sides, strict=True)
         ]
-        programs = [*sides[:1] * duet.merged, sides[1]] if duet.merged else sides * (len(slices) // len(sides))
-        return self._together(duet.name, tuple(programs), slices)
+        return self._together(duet.name, tuple(sides * (len(slices) // len(sides))), slices)
 
     def _program(self, cell: JobCell, slices: Sequence[Slice], extra: tuple[str, ...] | None = None) -> Program:
         cell, size = self._sizing.sized(cell)
@@ -476,24 +453,11 @@ class Resolver:
             alone = self._start(label, (program,), (slices[tenant].alone,))
             kind: Baseline = "whole" if options.baseline == "whole" else "quick"
             yield replace(alone, baseline=kind, stands_for=stands_for, without_blocks=start.takes_turns)
-        if options.challenge is not None and not start.mix and not why_unchallenged(start.cell, options.extra):
-            yield self._challenged(start, options.challenge)
-
-    def _challenged(self, start: Start, buyer: Buyer) -> Start:
-        """Return the same launch again, deterministic, for the buyer."""
-        whole = start.programs[0]
-        cell = challenged(whole.cell)
-        # An image's engine passes on only variables that it is told of; their values come with the launch.
-        own = {"BENCH_NAME": cell.job.name} | dict.fromkeys(buyer.variables(""), "")
-        named = tuple(variables | own for variables in whole.variables)
-        programs = (replace(whole, cell=cell, variables=named),) * len(start.specs)
-        slices = [spec.slice for spec in start.specs]
-        return replace(self._start(cell.label, programs, slices), challenged=True)
 
     def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
-        place = None if options.duet is None else duet_place(slice_.tenant, options.duet.merged)
+        place = None if options.duet is None else duet_place(slice_.tenant)
         # Both sides of a duet's slice have one seed, so that they do the same work.
         of_slice = 100 * (1 + (slice_.tenant if place is None else place.slice))
         seed = options.uid + (self.ranks if group == "all" else of_slice)
@@ -523,7 +487,6 @@ class Resolver:
             # A missing directory cannot be bound; the default one is below the base.
             places |= {paths.data} if paths.data.is_dir() else set()
             words = options.image.around(words, slice_.accelerators, places, environment)
-        words = [*nocache_prefix(options.cache, options.image is not None), *words]
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
 
 
@@ -534,21 +497,6 @@ def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
     return tuple(
         replace(slots[number % len(slots)], tenant=number, nodes=nodes, slices=count) for number in range(count)
     )
-
-
-def _with_all(slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return the slices with half of their memory, and after them one slice with all their processors and devices and
-    the other half of the memory."""
-    halves = [replace(slice_, memory_bytes=slice_.memory_bytes // 2) for slice_ in slices]
-    whole = replace(
-        halves[0].alone,
-        tenant=len(halves),
-        processors=tuple(sorted({number for half in halves for number in half.processors})),
-        nodes=tuple(sorted({node for half in halves for node in half.nodes})),
-        memory_bytes=sum(half.memory_bytes for half in halves),
-        accelerators=tuple(dict.fromkeys(device for half in halves for device in half.accelerators)),
-    )
-    return (*halves, whole)
 
 
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:

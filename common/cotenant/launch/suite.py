@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,7 @@ from cotenant.nodes.coordinator import Coordinator
 from cotenant.nodes.member import Member
 from cotenant.results.record import Record, why_no_blocks
 from cotenant.results.store import launch_line, total_line
-from cotenant.text import many, quoted
+from cotenant.text import quoted
 
 
 @dataclass(slots=True)
@@ -170,9 +169,6 @@ class _Launches:
         output, begin_s, limits = resources.output, time.monotonic(), limits_alone(start.baseline, limits)
         observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
-        buyer, name = suite.options.challenge if start.challenged else None, secrets.token_hex(16)
-        if buyer is not None:
-            start = start.in_front_of(buyer, name)
         result = self._result(start, missing, limits)
         if suite.pace is not None and result.stop_ns:
             loaded_s = (result.stop_ns - min(go.t0_ns for go in result.gos.values())) / 1e9
@@ -185,11 +181,6 @@ class _Launches:
         observer.ended(records)
         if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
-        if unfinished := sum(tenant.unfinished for tenant in result.tenants):
-            of = f"{unfinished} of {many(len(result.tenants), 'program')}"
-            self.tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")
-        if buyer is not None:
-            self.tell(self.recorder.keep_transcript(start, buyer, name, lambda: self.launcher.interruption.requested))
         output.check()
         if result.left_behind:
             # The records are kept first. The suite ends, as the next launch would not be alone.

@@ -48,11 +48,8 @@ class DuetPlace:
         return (self.side == "B") ^ (self.slice % 2)
 
 
-def duet_place(tenant: int, merged: int) -> DuetPlace:
-    """Return the place of a tenant: two consecutive ones share a slice as A and B; or, if `merged` tenants of A stand
-    against one process, the tenant after them is B, and has all of their slices."""
-    if merged:
-        return DuetPlace("B" if tenant == merged else "A", 0)
+def duet_place(tenant: int) -> DuetPlace:
+    """Return the place of a tenant: two consecutive ones share a slice as A and B."""
     return DuetPlace("B" if tenant % 2 else "A", tenant // 2)
 
 
@@ -123,11 +120,6 @@ class Tenant:
     @property
     def joined(self) -> bool:
         return bool(self.ranks)
-
-    @property
-    def finishes(self) -> bool:
-        """Whether it may run on to its own end after STOP."""
-        return self.spec.foreign is not None and self.spec.foreign.finish
 
     @property
     def several(self) -> bool:

@@ -19,7 +19,6 @@ from cotenant.meters.foreign import ForeignLoad
 from cotenant.meters.host import MemoryLeft, PackageEnergy, SliceMemory
 from cotenant.meters.sampler import Look, Sampler, SampleSpread, TimeSeries
 from cotenant.meters.sources import amd_source, nvidia_source
-from cotenant.meters.traffic import CacheTraffic
 
 LIBRARIES = {
     "nvidia": "NVIDIA's driver and its library: pip install nvidia-ml-py",
@@ -42,13 +41,7 @@ def meters_of(
     `nvml`, `smi`: stand-ins for pynvml and amdsmi.
     """
     tenants = [planned.tenant for planned in slices]
-    traffic = CacheTraffic(tenants, root)
-    samplers: list[Sampler] = [
-        ForeignLoad(machine.processor_total),
-        MemoryLeft(root),
-        SliceMemory(tenants),
-        traffic,
-    ]
+    samplers: list[Sampler] = [ForeignLoad(machine.processor_total), MemoryLeft(root), SliceMemory(tenants)]
     absent: dict[str, str] = {}
     # One slice with every processor that is online: then nobody else's work is in the packages' energy.
     if len(slices) == 1 and len(slices[0].processors) == machine.processor_total:
@@ -56,7 +49,6 @@ def meters_of(
     else:
         absent["packages"] = WHOLE
     with contextlib.ExitStack() as stack:
-        stack.callback(traffic.close)
         for vendor in sorted({device.vendor for device in machine.accelerators}):
             source: DeviceSource | str = ""
             if vendor == "nvidia":

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from cotenant.choices import MERGED
 from cotenant.report import numbers
 from cotenant.report.comparison import middle
 from cotenant.report.grid import (
@@ -44,19 +43,11 @@ STYLES: Mapping[str, str] = {
     Verdict.UNCLEAR: "yellow",
     Verdict.INVALID: "bold red",
 }
-_DUET: Mapping[str, str] = {
-    "has": "it has {} of the rate of A",
+_VERDICTS: Mapping[str, str] = {
     Verdict.SLOWER: "B is slower than A",
     Verdict.FASTER: "B is faster than A",
     Verdict.SAME: "B is as fast as A, within {}",
     Verdict.UNCLEAR: "It is not clear whether B is slower than A",
-}
-_MERGED: Mapping[str, str] = {
-    "has": "one process in all slices does {} of what the users do together",
-    Verdict.SLOWER: "Sharing wins",
-    Verdict.FASTER: "Sharing loses, one process with all the work wins",
-    Verdict.SAME: "Sharing costs nothing and gains nothing, within {}",
-    Verdict.UNCLEAR: "It is not clear whether sharing wins",
 }
 FIELDS = (
     *("suite", "host", "duet", "run_id", "isolation", "ratio", "ratio_low", "ratio_high", "rounds"),
@@ -66,8 +57,8 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class DuetLine:
-    """One launch of a duet: B over A with its interval, the mean rates of both in items per second (the sum for merged
-    users), and the verdict.
+    """One launch of a duet: B over A with its interval, the mean rates of both in items per second, and the
+    verdict.
 
     Without a ratio `verdict` is its tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
     `works` are those of A and B; `differs` says in what they differ from those of other launches of the duet.
@@ -111,8 +102,6 @@ def duet_lines(records: Rows) -> list[DuetLine]:
         rates_a, rates_b = (
             [one["rate_items_s"] for one in users if one["rate_items_s"] is not None] for users in sides
         )
-        # Where a user was lost the others' sum is no rate of A.
-        sum_a = sum(rates_a) if rates_a and len(rates_a) == len(sides[0]) else None
         line = DuetLine(
             suite=suite,
             host=host,
@@ -124,7 +113,7 @@ def duet_lines(records: Rows) -> list[DuetLine]:
             rounds=known.get("duet_rounds"),
             robust=known.get("duet_robust"),
             mean=known.get("duet_mean"),
-            a=sum_a if _is_merged(duet) else middle(rates_a),
+            a=middle(rates_a),
             b=middle(rates_b),
             unit=first["unit"],
             verdict=failure or first["duet_verdict"] or INVALID,
@@ -144,7 +133,7 @@ def _launch_of(one: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def over_launches(lines: Sequence[DuetLine]) -> DuetOverLaunches | None:
     """Return the ratio over those of several launches that count; None of a single launch, or where none counts."""
-    counted = [line for line in lines if line.verdict in _DUET]
+    counted = [line for line in lines if line.verdict in _VERDICTS]
     estimates = [(line.robust or line.ratio, line.mean or line.ratio) for line in counted if line.ratio is not None]
     return ratio_over_launches(estimates) if len(lines) > 1 and estimates else None
 
@@ -167,11 +156,6 @@ def _differing(own: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
     """Return the values in which the work of A or B differs from that of other launches."""
     sides = [distinguishing_values(work, of_side) for work, of_side in zip(own, zip(*works, strict=True), strict=True)]
     return "; ".join(dict.fromkeys(filter(None, sides)))
-
-
-def _is_merged(name: str) -> bool:
-    """Tell whether B is one process with the slices of all users of A."""
-    return name.endswith(f".{MERGED}")
 
 
 def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
@@ -256,11 +240,11 @@ def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
     found = over_launches(lines)
     if found is None:
         return list(map(_sentence, lines))
-    lost = [line for line in lines if line.ratio is None or line.verdict not in _DUET]
+    lost = [line for line in lines if line.ratio is None or line.verdict not in _VERDICTS]
     over = many(found.launches, "launch", "es")
     if found.interval is None:
         over += "; from three launches on there is an interval"
-    said = _said(lines[0].duet, found.verdict, found.value, found.interval, over)
+    said = _said(found.verdict, found.value, found.interval, over)
     if found.settled is not None:
         said += f" About {found.settled} launches would settle it: --repetitions {found.settled}."
     elif found.verdict is Verdict.UNCLEAR and found.interval is not None:
@@ -271,7 +255,7 @@ def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
 def _sentence(line: DuetLine) -> str:
     if line.ratio is None:
         return f"There is no ratio of B over A: {line.verdict}."
-    said = _said(line.duet, line.verdict, line.ratio, line.interval, f"{line.rounds} rounds of one launch")
+    said = _said(line.verdict, line.ratio, line.interval, f"{line.rounds} rounds of one launch")
     if line.verdict != Verdict.UNCLEAR:
         return said
     if line.settled_s is None:
@@ -280,13 +264,12 @@ def _sentence(line: DuetLine) -> str:
     return f"{said} About {settled_s} s would settle it: --budget {settled_s}."
 
 
-def _said(duet: str, verdict: str, ratio: float, interval: tuple[float, float] | None, over: str) -> str:
+def _said(verdict: str, ratio: float, interval: tuple[float, float] | None, over: str) -> str:
     """Return `B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch.`"""
-    words = _MERGED if _is_merged(duet) else _DUET
     share = f"{100 * ratio:.1f} %"
     if interval is not None:
         share += f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
-    has = f"{words['has'].format(share)}, over {over}"
-    if verdict not in words:
+    has = f"it has {share} of the rate of A, over {over}"
+    if verdict not in _VERDICTS:
         return f"{has[0].upper()}{has[1:]}, and a record of it is {verdict}: its number is none."
-    return f"{words[verdict].format(MARGIN)}: {has}."
+    return f"{_VERDICTS[verdict].format(MARGIN)}: {has}."

@@ -41,8 +41,8 @@ class Cell:
 class Column(Generic[T]):
     """One column: its heading, and the function `of` that makes an item's cell.
 
-    An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, those with
-    `drop` are left out, and the last ones without room stand on a line below each row, after their headings. `seen`:
+    An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, the last
+    ones stand on a line below each row, after their headings. `seen`:
     `files` shows it in Markdown only, where a terminal and a page have a heading or a note instead; `screens` on these
     two only. `words` are sentences, which a page may break.
     """
@@ -51,7 +51,6 @@ class Column(Generic[T]):
     of: Callable[[T], Cell]
     left: bool = False
     optional: bool = False
-    drop: bool = False
     seen: Seen = "everywhere"
     words: bool = False
 

@@ -73,13 +73,13 @@ def terminal(grid: Grid, width: int) -> Iterator[Text]:
     if grid.title:
         yield Text(printable(grid.title), "bold", no_wrap=True)
     columns = [column for column in grid.columns if column.seen != "files"]
-    table = _table(columns, grid.shown_rows, width)
+    table = _Table(columns, grid.shown_rows, width)
     if grid.joined and table.headed:
         yield table.header()
     for group in grid.groups:
         yield from _heading(group, width)
         if not grid.joined:
-            table = _table(columns, group.shown_rows, width)
+            table = _Table(columns, group.shown_rows, width)
             if table.headed and group.shown_rows:
                 yield table.header()
         yield from table.lines(group.shown_rows)
@@ -107,17 +107,11 @@ def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
 
 
-def _table(columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> _Table:
-    """Return the table of these columns for a width: see `Column`."""
-    columns = present(columns, rows)
-    table = _Table(columns, rows, width)
-    return _Table([column for column in columns if not column.drop], rows, width) if table.below else table
-
-
 class _Table:
     """Aligned columns, and `below` each row those without room. A table without headings is a list, which folds."""
 
     def __init__(self, columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> None:
+        columns = present(columns, rows)
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [

@@ -1,17 +1,14 @@
-"""Views as pages of their own, each with its charts: a comparison, a history, searches, and how many users fit."""
+"""Views as pages of their own, each with its charts: a comparison, searches, and how many users fit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from cotenant.report import numbers
 from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
 from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
-from cotenant.report.history import LEGEND as OF_HISTORY
-from cotenant.report.history import RateSeries, by_place, changes_words, history_grid, series_name
-from cotenant.report.pictures.curves import over_dates, over_users
+from cotenant.report.pictures.curves import over_users
 from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.renderers import Card, Picture, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
@@ -67,38 +64,6 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     )
 
 
-# History
-
-
-def history_page(store: str, series: Sequence[RateSeries]) -> str:
-    """Return the page of a history that is kept in the file `store`."""
-    grid = history_grid(series)
-    # Charts replace the sparklines, whose column has no heading.
-    columns = [column for column in grid.columns if column.heading]
-    changed = [(each, change) for each in series for change in each.changes]
-    changed.sort(key=lambda pair: pair[1].start, reverse=True)
-    answer = [f"{series_name(each)}: {changes_words(change)}" for each, change in changed[:NAMED]]
-    sections = []
-    for index, (group, members) in enumerate(zip(grid.groups, by_place(series), strict=True)):
-        pictures = [_over_dates(each, f"h{index}-{at}") for at, each in enumerate(members) if len(each.rates) > 1]
-        # The heading repeats the group's title.
-        shown = replace(grid, columns=columns, groups=[replace(group, title="", facts="")])
-        sections.append(Section(f"{group.title} on {group.facts}", pictures, shown))
-    launches = sum(each.n for each in series)
-    return simple_page(
-        f"History of {many(len(series), 'series', '')}",
-        f"{store}; {many(launches, 'launch', 'es')}",
-        answer or ["No rate has changed beyond chance."],
-        [OF_HISTORY],
-        sections,
-    )
-
-
-def _over_dates(series: RateSeries, name: str) -> Picture:
-    changes = "; ".join(changes_words(change).rstrip(".") for change in series.changes) or "no change of level"
-    return Picture(over_dates(series, name), f"{series_name(series)}, {series.unit or 'item'}/s", changes)
-
-
 # Searches
 
 
@@ -132,7 +97,7 @@ def _with_span(ratio: float, interval: tuple[float, float] | None) -> str:
 # Capacity
 
 
-def capacity_page(answers: Sequence[Carried], active: float | None, lines: Sequence[str]) -> str:
+def capacity_page(answers: Sequence[Carried], lines: Sequence[str]) -> str:
     """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
     sections = []
     for at, found in enumerate(answers):
@@ -143,6 +108,6 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
             picture = Picture(over_users(found, f"c{at}"), chart, OF_CAPACITY)
             section = section._replace(pictures=[picture], table=capacity_grid([found]))
         sections.append(section)
-    answer = [sentence for found in answers for sentence in capacity_sentences(found, active)]
+    answer = [sentence for found in answers for sentence in capacity_sentences(found)]
     labels = ", ".join(dict.fromkeys(found.label for found in answers))
     return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections, pasted=lines)

@@ -22,7 +22,6 @@ from cotenant.results.decoded import Decoded, mapping_of, part_of, text_of
 from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
-from cotenant.stats.limits import settled_s
 
 Check = Callable[[pl.Expr], pl.Expr]
 KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
@@ -143,13 +142,6 @@ def _loaded_s(record: Decoded) -> float | None:
     return (end - go) / 1e9 if known else None
 
 
-def _settled_s(record: Decoded) -> float | None:
-    made = (row for row in record.observations if row.kind == "all")
-    seen = [row for row in made if row.possible and row.items is not None]
-    ends_s = [(row.end_ns - seen[0].start_ns) / 1e9 for row in seen]
-    return settled_s(ends_s, [(row.items or 0.0) * 1e9 / (row.end_ns - row.start_ns) for row in seen])
-
-
 def _load(record: Decoded) -> float | None:
     loads = [meter.mean for meter in own_meters(record) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
@@ -224,12 +216,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
     text(
-        "cache",
-        "the policy for the page cache of its input: `none`, `nocache`, `drop` or `warm`",
-        "isolation.policies.cache",
-        equal=True,
-    ),
-    text(
         "kernels",
         "its optimizers, whether cuDNN tried its convolutions, and a memory format that is not the usual one",
         of=_kernels,
@@ -265,12 +251,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("mean_s", "mean seconds of an observation", "train.avg"),
     number("observed_s", "seconds inside its observations, kept or not, across no border of blocks", of=_observed_s),
     number("loaded_s", "seconds from GO to the end of its load", of=_loaded_s),
-    number(
-        "settled_s",
-        "seconds after its first observation until its rate stayed within 5 % of its final one",
-        of=_settled_s,
-        check=not_negative,
-    ),
     number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
     measured("tflops", "counted operations per second of the median observation, in 10^12", "meters.compute.tflops"),
     measured("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu"),

@@ -157,12 +157,9 @@ def _shown(word: str, value: Any) -> str:
     return "unknown" if value in ("", None) else str(value)[: HASH_SHOWN if word in HASHES else None]
 
 
-def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
-    """Return the launches of the newest rows, which are numbered `at`, in the order of their first rows.
-
-    `apart` are further columns, beside those of `launch_key`, by which launches are told apart.
-    """
-    key, equal = launch_key(*apart), {word: column.name for word, column in equal_columns().items()}
+def launches_in(frame: pl.DataFrame) -> list[LaunchRecords]:
+    """Return the launches of the newest rows, which are numbered `at`, in the order of their first rows."""
+    key, equal = launch_key(), {word: column.name for word, column in equal_columns().items()}
     keyed = with_lone(frame).with_columns(job=JOB, cell=CELL)
     keyed = keyed.with_columns(as_numbers(keyed.select(key)))
     lost = pl.col("outcome").filter(~pl.col("completed"))

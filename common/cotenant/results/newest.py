@@ -31,12 +31,12 @@ def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when("solo").then(alone).alias(LONE))
 
 
-def launch_key(*more: str) -> list[str]:
-    """Return the columns that are equal in the rows of one repetition on one host, and `more`.
+def launch_key() -> list[str]:
+    """Return the columns that are equal in the rows of one repetition on one host.
 
     Launches with and without isolation differ, even with the same uid.
     """
-    return ["suite", "hostname", *more, "name", "isolation", "run_id", "solo", LONE]
+    return ["suite", "hostname", "name", "isolation", "run_id", "solo", LONE]
 
 
 def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
@@ -54,9 +54,9 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     numbers the rows of the given table; it is added if it is missing.
     """
     key = launch_key()
-    rows, copies = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
+    rows, copies = _without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
     rows, failed_again = _without_failed_reruns(with_lone(rows), key)
-    newest, several = newest_of_tenants(rows, key)
+    newest, several = _newest_of_tenants(rows, key)
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
@@ -91,7 +91,7 @@ def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.
     return frame.join(reruns.select(AT), on=AT, how="anti", maintain_order="left"), sorted(sentences)
 
 
-def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
+def _newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
     """Return the newest row of each tenant in the place of its first row, and name and uid of tenants with several.
 
     The rows are numbered `at` and have the columns of the launch's `key`.
@@ -112,7 +112,7 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
     return newest, set(same.select("name", "run_id").iter_rows())
 
 
-def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def _without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without copies of a launch under another repetition's number, and a sentence on each copy.
 
     No two launches of a host begin at the same microsecond, and copies would look like several launches that agree.

@@ -251,7 +251,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     unenforced: list[str]
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
-    """Policies of all tenants alike: `cache` and `on_oom`; where they are set, `budget_s`, `until_interval`,
+    """Policies of all tenants alike: `on_oom`; where they are set, `budget_s`, `until_interval`,
     `settle_s`, `at_least_s` and `at_most_s`; `memory_class` where the job takes its batch size from the table of
     sizes."""
     uncounted: list[str] = []

@@ -130,20 +130,6 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     return DuetRatio(math.exp(center), (math.exp(low), math.exp(high)), len(met), verdict, settled_s, **both)
 
 
-def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
-    """Return the blocks of tenants that run at the same time as those of one, whose rate is the sum of theirs: those
-    that each of them has, of one observation each."""
-    if len(tenants) == 1:
-        return tenants[0]
-    of_tenants = [{block.index: block for block in blocks} for blocks in tenants]
-    joined = []
-    for index in sorted(set.intersection(*map(set, of_tenants))):
-        blocks = [of_tenant[index] for of_tenant in of_tenants]
-        rate, median_rate = sum(of.items / of.seconds for of in blocks), sum(median(of.rates) for of in blocks)
-        joined.append(BlockSum(index, False, rate, 1.0, (median_rate,)))
-    return joined
-
-
 def _joint(
     robust: float, half: float, mean: float, half_of_mean: float, between: float = 0.0
 ) -> tuple[float, float, float, float]:

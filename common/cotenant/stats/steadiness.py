@@ -69,11 +69,11 @@ def drift(values: Sequence[float]) -> Drift:
     size = max(len(values) // STRETCHES, 1)
     stretches = [float(np.median(values[end - size : end])) for end in range(size, len(values) + 1, size)]
     change = theil_sen(stretches) * (len(values) - 1) / size / float(np.median(stretches))
-    correlation = correlation_of_means(correlation_around_trend(values), size)
+    correlation = correlation_of_means(_correlation_around_trend(values), size)
     return Drift(mann_kendall(stretches, correlation), change)
 
 
-def correlation_around_trend(values: Sequence[float]) -> float:
+def _correlation_around_trend(values: Sequence[float]) -> float:
     """Return the lag-1 correlation of the residuals of positive values from a parabola.
 
     A trend makes neighbours alike as well, and few launches drift along a straight line. 0 for fewer than five values,

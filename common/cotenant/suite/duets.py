@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cotenant.choices import MERGED
 from cotenant.errors import CotenantError
 from cotenant.suite.cells import JobCell
-from cotenant.suite.foreign import ROW
 
 BETWEEN = "---"
 """Separates the arguments of A from those of B."""
@@ -22,42 +20,36 @@ USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without a
 
 @dataclass(frozen=True, slots=True)
 class Duet:
-    """The cell `label` with added words for A, and for B; in `exec` the words are the commands themselves.
-
-    If `merged` is above 0, B is one process in the slices of that many users of A, whose step stands for one of each.
-    """
+    """The cell `label` with added words for A, and for B; in `exec` the words are the commands themselves."""
 
     label: str
     sides: tuple[tuple[str, ...], tuple[str, ...]]
-    merged: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.label}.{MERGED if self.merged else 'duet'}"
+        return f"{self.label}.duet"
 
     def cell(self, cell: JobCell, side: str) -> JobCell:
         """Return the cell with the name of a side, which its files have."""
         job = replace(cell.job, stem=f"{self.name}.{side}")
         if job.foreign is not None:
             foreign = replace(job.foreign, words=self.sides[SIDES.index(side)])
-            if self.merged and side == "B" and foreign.item != ROW:
-                foreign = replace(foreign, items=foreign.items * self.merged)
             job = replace(job, cmd=foreign.shown, foreign=foreign)
         return JobCell(job, 1, 1, cell.args)
 
 
 def duet_of(label: str, words: Sequence[str]) -> Duet:
     """Return the duet of `--duet LABEL -- A... --- B...`. Raises CotenantError."""
-    return Duet(label, words_of_sides(words, "--duet", USAGE))
+    return Duet(label, words_of_sides(words, USAGE))
 
 
-def words_of_sides(words: Sequence[str], flag: str, usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words before BETWEEN and behind it, for a flag that compares two programs.
+def words_of_sides(words: Sequence[str], usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words before BETWEEN and behind it.
 
     Raises CotenantError unless BETWEEN is there exactly once.
     """
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"
-        raise CotenantError(f"{flag} compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
+        raise CotenantError(f"--duet compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
     middle = list(words).index(BETWEEN)
     return tuple(words[:middle]), tuple(words[middle + 1 :])

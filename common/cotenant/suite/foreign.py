@@ -24,8 +24,8 @@ _WORD = re.compile(r"\w[\w.-]*")
 class Foreign:
     """A command of `exec`, and how it is counted: in units of `item`, `items` of them a step.
 
-    `ready_line` and `count_line` are patterns of its output; a command without steps is run `runs` times. With
-    `finish` it is not ended after STOP; with `again` it is restarted if it ends earlier.
+    `ready_line` and `count_line` are patterns of its output; a command without steps is run `runs` times. With `again`
+    it is restarted if it ends early.
     """
 
     words: tuple[str, ...]
@@ -34,7 +34,6 @@ class Foreign:
     ready_line: str = ""
     count_line: str = ""
     runs: int = 10
-    finish: bool = False
     again: bool = False
 
     @property

@@ -190,23 +190,6 @@ def free_memory(facts: Facts) -> Inspection:
     return text
 
 
-@check("memory", "cache and bandwidth")
-def cache_monitoring(facts: Facts) -> Inspection:
-    """Can a tenant's use of the last-level cache and of memory bandwidth be counted? No slice limits them."""
-    if facts.monitoring is None:
-        return None
-    if facts.monitoring.features:
-        return f"counted for each slice: {', '.join(facts.monitoring.features)}"
-    if not facts.monitoring.processor:
-        return "this processor, or its hypervisor, counts neither for a slice"
-    yield info(
-        "The processor counts cache and memory bandwidth for groups of processes, and nothing shows its counters.",
-        "As root: mount -t resctrl resctrl /sys/fs/resctrl",
-        rule="traffic_uncounted",
-    )
-    return "not counted"
-
-
 @check("memory", "swap", every_suite=True)
 def swap(facts: Facts) -> Inspection:
     """Swap turns a tenant that outgrows its memory into one that slows everybody's disk."""

@@ -1,11 +1,9 @@
-"""Curves over devices, launches, time, dates, users and pressure, and the share of nodes over a job's rates."""
+"""Curves over devices, launches, time, users and pressure, and the share of nodes over a job's rates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
@@ -15,8 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
 from cotenant.report.capacity import SHOWN
-from cotenant.report.history import RateSeries
-from cotenant.report.numbers import rate
 from cotenant.report.pictures.canvas import (
     ACCENT,
     INK,
@@ -35,7 +31,6 @@ from cotenant.report.sense import Sensitivity
 from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.capacity import Carried
-from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
 Values = npt.NDArray[np.float64]
@@ -146,29 +141,6 @@ def distribution(ratios: Values, low: npt.NDArray[np.bool_], names: Sequence[str
     axes.set_ylim(0, 1.06)
     ticks(axes.yaxis, 4, whole_percent)
     ticks(axes.xaxis, 6, "{:g} %".format)
-    return svg(axes, name)
-
-
-def over_dates(series: RateSeries, name: str) -> Markup:
-    """Return a series' rates over their dates: a line at each level, and one down where the level changed."""
-    axes = axes_of(1.7, left=0.7)
-    seconds = np.array([start.timestamp() for start in series.starts])
-    rates = np.array(series.rates)
-    room = 0.02 * max(seconds[-1] - seconds[0], 3600.0)
-    axes.set_xlim(seconds[0] - room, seconds[-1] + room)
-    spread = max(rates.max() - rates.min(), 0.04 * rates.max())
-    axes.set_ylim(max(0.0, rates.min() - 0.2 * spread), rates.max() + 0.2 * spread)
-    dots(axes, seconds, rates, 3.2, edgecolor=ACCENT, alpha=0.85, clip_on=False)
-    sure = [series.starts.index(change.start) for change in series.changes if not change.provisional]
-    for first, end in pairwise([0, *sure, len(rates)]):
-        level = across_launches(series.rates[first:end]).rate
-        axes.plot(seconds[[first, end - 1]], [level, level], color=INK, linewidth=1.3)
-    for change in series.changes:
-        dashes = (0, (2, 2)) if change.provisional else "-"
-        axes.axvline(change.start.timestamp(), color=SOFT, linewidth=1.0, linestyle=dashes)
-    form = "%Y-%m-%d" if seconds[-1] - seconds[0] > 2 * 86400 else "%m-%d %H:%M"
-    ticks(axes.yaxis, 4, rate)
-    ticks(axes.xaxis, 4, lambda value: datetime.fromtimestamp(value, UTC).strftime(form))
     return svg(axes, name)
 
 
