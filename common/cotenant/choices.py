@@ -40,10 +40,3 @@ RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
 
 FORMS = ("md", "csv", "json")
 """File formats of every view: `report/renderers.py`."""
-
-BUYER_VARIABLE = "COTENANT_CHALLENGE"
-"""Names the buyer to a tenant; without it nothing of `challenge/`, an optional package, is imported."""
-TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
-"""Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""
-TRANSCRIPT = ".challenge"
-"""Ends the names of transcripts of challenges: `challenge/transcript.py`."""

@@ -67,7 +67,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 LEFT_OUT = {
-    "cotenant.challenge": "Challenges and their transcripts need",
     "cotenant.fleet": "Fleets, and runs over the nodes of a Ray cluster, need",
 }
 """The packages that may be left out, and the commands that need them."""

@@ -35,9 +35,7 @@ LACKING = {
     "--nnodes": "needs several hosts: tests/nodes has two",
     "--out tweaked.json": "searches for half an hour: tests/launch/test_tuning.py has a search",
     "fleet run": "needs a Ray cluster: tests/fleet has three nodes",
-    "challenge --listen": "needs a vendor: tests/challenge has them",
     "VENV=/opt/": "needs an environment that an administrator has made",
-    "--confirm": "needs two sides that differ: tests/commands/test_confirm.py makes them",
 }
 """Reasons why this machine cannot run a line, by a part of the line."""
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.choices import BaselineKind
@@ -32,16 +32,13 @@ from cotenant.suite.pressure import FLAG, level_of, pressed
 from cotenant.suite.variables import flag_name
 from cotenant.text import listed
 
-if TYPE_CHECKING:
-    from cotenant.challenge.vendor import Buyer
-
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """Seconds on devices, where most reference benchmarks take less than two: too short for heat, power and energy."""
 REPEATS = ("--repeat", "--num-iters")
 """Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
     *("name", "exclude", "mix", "pairs", "pressure", "free_for_all", "devices", "nnodes"),
-    *("baseline", "slices", "share", "at_least", "challenge"),
+    *("baseline", "slices", "share", "at_least"),
 )
 """Flags that choose what runs, or how often, which a duet already does."""
 
@@ -90,7 +87,6 @@ def options_of(
         baseline=baseline,
         counted_by=counted_by,
         within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
-        challenge=_buyer(given),
         raise_error=given.raise_error,
         cluster=cluster,
         extra=() if duet else extra,
@@ -140,15 +136,6 @@ def usual_options(
         ),
         resume=given.resume,
     )
-
-
-def _buyer(given: argparse.Namespace) -> Buyer | None:
-    """Return the buyer of `--challenge`, None without one. Raises CotenantError without an address, or a token."""
-    if given.challenge is None:
-        return None
-    from cotenant.challenge.vendor import Buyer, token_of  # a package that may be left out
-
-    return Buyer(given.challenge, token_of(given.challenge_token, os.environ))
 
 
 def cluster_flags(given: argparse.Namespace) -> ClusterFlags:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cotenant.choices import TRANSCRIPT
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
-from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
-from cotenant.files import content_of
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.proof.archive import unpack
 from cotenant.proof.check import ProofCheck
 from cotenant.proof.signature import SUFFIX, wrong_signature
@@ -24,10 +22,7 @@ def main(argv: Sequence[str]) -> int:
     """Print every check. Returns 0 if all hold, else 1; raises CotenantError for a file that is no archive."""
     given = parser().parse_words(argv)
     path: Path = given.archive
-    checks = (
-        [_transcript(path)] if path.suffix == TRANSCRIPT else checks_of(unpack(path), set(shipped_versions().values()))
-    )
-    checks.append(_signature(path, given.key))
+    checks = [*checks_of(unpack(path), set(shipped_versions().values())), _signature(path, given.key)]
     for check in checks:
         tell("\n".join(_lines(check)))
     refused = [check.name for check in checks if check.wrong]
@@ -38,19 +33,9 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> Parser:
     """Return the parser of `verify`."""
     parser = Parser("verify", "Check an archive: hashes, journal, every number from raw observations, every rule.")
-    parser.add_argument("archive", metavar="FILE", type=Path, help="what `archive` or `challenge` has written")
+    parser.add_argument("archive", metavar="FILE", type=Path, help="what `archive` has written")
     parser.add_argument("--key", metavar="PEM", type=Path, help="the public key that has to have signed it")
     return parser
-
-
-def _transcript(path: Path) -> ProofCheck:
-    """Judge the transcript of a challenge. Raises CotenantError if it cannot be read."""
-    from cotenant.proof.transcripts import challenges  # needs a package that may be left out
-
-    try:
-        return challenges({path.name: content_of(path, follow=True)})
-    except OSError as error:
-        raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _signature(archive: Path, key: Path | None) -> ProofCheck:

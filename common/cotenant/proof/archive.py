@@ -19,12 +19,11 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from cotenant.choices import TRANSCRIPT
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import content_of
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.journal import Challenged, Journal, Launched, read_journal
+from cotenant.results.journal import Journal, Launched, read_journal
 from cotenant.results.store import write_named
 from cotenant.text import gib, printable
 
@@ -39,7 +38,7 @@ READ_BYTES = 1 << 12
 END = bytes(2 * tarfile.BLOCKSIZE)
 """The bytes after the last member of a tar."""
 RECORD = ".json"
-SUFFIXES = (RECORD, ".resolved", ".unfinished", TRANSCRIPT)
+SUFFIXES = (RECORD, ".resolved", ".unfinished")
 
 
 class ArchiveManifest(msgspec.Struct, frozen=True):
@@ -138,18 +137,14 @@ def unpack(path: Path) -> Unpacked:
 
 
 def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
-    """Return the files of a directory of records, in order, and those named so that no launch wrote; no link.
-
-    A transcript that no suite of the directory has brought is of a vendor whom its owner has challenged.
-    """
+    """Return the files of a directory of records, in order, and those named so that no launch wrote; no link."""
     known = {name for entry in journal.entries if isinstance(entry, Launched) for name in entry.records}
-    known |= {name for entry in journal.entries if isinstance(entry, Challenged) for name in entry.files}
     files, left_out = list[Path](), list[str]()
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*")]):
         name = path.relative_to(directory).as_posix()
         if not _belongs(name) or not stat.S_ISREG(path.lstat().st_mode):
             continue
-        if path.suffix in (RECORD, TRANSCRIPT) and name not in known:
+        if path.suffix == RECORD and name not in known:
             left_out.append(name)
         else:
             files.append(path)

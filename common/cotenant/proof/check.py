@@ -22,9 +22,3 @@ class ProofCheck:
 
 def name_of(record: Record) -> str:
     return f"{record.name}, repetition {record.run_id}, user {record.tenant}"
-
-
-def chain_of(record: Record) -> str:
-    """Return the end of a tenant's chain of answers, as its record has it; "" where it answered no buyer."""
-    facts = record.observed.get("challenge")
-    return str(facts.get("chain") or "") if isinstance(facts, dict) else ""

@@ -14,12 +14,11 @@ from typing import Any
 
 import msgspec
 
-from cotenant.choices import TRANSCRIPT
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
-from cotenant.proof.check import SHOWN, ProofCheck, chain_of, name_of
+from cotenant.proof.check import SHOWN, ProofCheck, name_of
 from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
-from cotenant.results.journal import ARGUMENTS, Challenged, Journal, Launched, Started, parsed
+from cotenant.results.journal import ARGUMENTS, Journal, Launched, Started, parsed
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.record import Record, counted, rated, restored
 from cotenant.stats.tenants import common_load, overlap
@@ -40,19 +39,14 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[ProofCheck]:
     none = () if records or unread else ("It holds no record: there is nothing that could hold.",)
     checks.append(ProofCheck("records", many(len(records), "record"), (*unread, *none)))
     journal, unreadable = _parsed(archive)
-    checks += [
+    return [
+        *checks,
         _class(records, journal),
         _journal(archive, journal, unreadable),
         _numbers(launches),
         _rules(launches),
         _sources(records, versions),
     ]
-    held = {name: content for name, content in archive.members.items() if name.endswith(TRANSCRIPT)}
-    if held or any(map(chain_of, records)):
-        from cotenant.proof.transcripts import challenges  # of a room that may be left out
-
-        checks.append(challenges(held, records))
-    return checks
 
 
 def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
@@ -114,12 +108,7 @@ def _journal(archive: Unpacked, journal: Journal, unreadable: str) -> ProofCheck
                 wrong.append(f"{name} of launch {launch.label}, repetition {launch.uid}, is missing.")
             elif hashlib.sha256(content).hexdigest() != digest:
                 wrong.append(f"{name} is not what launch {launch.label}, repetition {launch.uid}, wrote.")
-    for challenged in (entry for entry in journal.entries if isinstance(entry, Challenged)):
-        for name, digest in challenged.files.items():
-            known.add(name)
-            if hashlib.sha256(archive.members.get(name, b"")).hexdigest() != digest:
-                wrong.append(f"{name}, of {challenged.label}, is not what the buyer sent, or is missing.")
-    foreign = [name for name in archive.members if name.endswith((".json", TRANSCRIPT)) and name not in known]
+    foreign = [name for name in archive.members if name.endswith(".json") and name not in known]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     starts = sum(isinstance(entry, Started) for entry in journal.entries)
     ended = sum(launch.finished for launch in launches)
