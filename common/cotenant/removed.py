@@ -7,6 +7,8 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 from __future__ import annotations
 
 REMOVED: dict[str, str] = {
+    "--graph": "Use --compile=reduce-overhead, which has torch record the models in CUDA graphs.",
+    "--no-graph": "Leave it out: models are recorded in CUDA graphs with --compile=reduce-overhead alone.",
     "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge-token": "Leave it out.",

@@ -48,7 +48,7 @@ from cotenant.suite.cells import (
     swept,
     without_unsupported,
 )
-from cotenant.suite.duets import Duet
+from cotenant.suite.duets import BETWEEN, Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import JOINED, Mix
@@ -98,6 +98,11 @@ class Options:
     cluster: Cluster | None = None
     """This host's place among several, over which every launch of the group `all` extends."""
     extra: tuple[str, ...] = ()
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The words behind `--`; in a duet its sides have them."""
+        return self.extra if self.duet is None else (*self.duet.sides[0], BETWEEN, *self.duet.sides[1])
 
     def plan(self, machine: Machine) -> Plan:
         """Return each tenant's slice of a machine. Raises CotenantError."""
