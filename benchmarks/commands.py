@@ -28,7 +28,7 @@ OURS = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY", "PYTHONPATH")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A command line, and the promised user seconds. The first `--dry` is never counted: a turn comes before."""
+    """A command line, and the promised user seconds."""
 
     words: tuple[str, ...]
     promise: Promise | None
@@ -54,7 +54,6 @@ def user_seconds(checkout: Path, line: Line, workplace: Path) -> float:
     """Return the user seconds of a process, with those of its children. Raises RuntimeError where it fails."""
     with tempfile.TemporaryFile() as said:
         environment = {name: value for name, value in os.environ.items() if name not in OURS}
-        environment["XDG_CACHE_HOME"] = str(workplace / "cache" / checkout.name)
         environment["COTENANT_LOCK"] = str(workplace / "lock")
         words = [sys.executable, str(checkout / "run.py"), *line.words]
         process = subprocess.Popen(words, cwd=workplace, env=environment, stdout=said, stderr=said)

@@ -24,9 +24,8 @@ from cotenant.report.answer import answers
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.grid import Grid
-from cotenant.report.prediction import prediction_grid, predictions
+from cotenant.report.pressure import pressure_curves, words_of
 from cotenant.report.renderers import FILES
-from cotenant.report.sense import fingerprints_grid, sensitivities, words_of
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.table import Rows
@@ -58,13 +57,10 @@ def run(directory: Path, uid: int, way: str) -> None:
 def result(directory: Path, repetitions: int) -> str:
     """Return the page of results from all records, as Markdown."""
     summary = summarise(Rows.all(read_records([directory / way for way in WAYS]).table))
-    curves = sensitivities(summary)
-    found = predictions(summary, curves)
+    curves = pressure_curves(summary)
     grids: list[tuple[str, Grid]] = [
         ("Mixes", mix_grid(outside_pairs(summary))),
         ("Pairs", pairs_grid(summary)),
-        ("Fingerprints", fingerprints_grid(curves)),
-        ("Predicted pairs", prediction_grid(found)),
     ]
     host = f"{discover().model_name}, {os.cpu_count()} processors"
     parts = [
