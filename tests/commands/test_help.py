@@ -11,7 +11,7 @@ from cotenant.commands.run import parser
 from golden import check_golden
 
 GOLDEN = Path(__file__).with_name("golden")
-RARE = ("--nnodes", "--ready-timeout", "--docker", "--reserve", "--strict", "--devices", "--sense")
+RARE = ("--nnodes", "--ready-timeout", "--docker", "--reserve", "--strict", "--devices", "--pressure")
 
 
 @pytest.fixture(autouse=True)

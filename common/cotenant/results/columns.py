@@ -378,7 +378,7 @@ TRUST = (
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
-SENSED = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
+BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""
