@@ -35,7 +35,7 @@ LAYERS = (
     ("api",),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
-    ("results", "isolation", "datasets", "nodes", "challenge", "exec"),
+    ("results", "isolation", "datasets", "nodes", "exec"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
 )
@@ -45,7 +45,6 @@ TASKS_OF_ROOMS = {
     "api": "what `import cotenant` offers",
     "report": "grids, pages, pictures",
     "proof": "archives that others verify",
-    "challenge": "nonces, answers, replays",
     "launch": "start, GO, stop, reaper",
     "exec": "any program as a tenant",
     "bench": "the measured loop; torch",

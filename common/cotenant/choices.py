@@ -24,9 +24,8 @@ TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
 """Time that a launch's tenants may take to be ready for GO."""
 
-PCIE = "pcie"
-OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
-OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
+OF_HOSTS = ("cpu", "llc", "dram", "disk")
+OF_DEVICES = ("sm", "hbm")
 """Resources that a neighbour of known pressure presses on: `suite/pressure.py`."""
 
 CPU = "cpu"
@@ -41,10 +40,3 @@ RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
 
 FORMS = ("md", "csv", "json")
 """File formats of every view: `report/renderers.py`."""
-
-BUYER_VARIABLE = "COTENANT_CHALLENGE"
-"""Names the buyer to a tenant; without it nothing of `challenge/`, an optional package, is imported."""
-TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
-"""Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""
-TRANSCRIPT = ".challenge"
-"""Ends the names of transcripts of challenges: `challenge/transcript.py`."""

@@ -231,9 +231,9 @@ def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, last_ms: float | Non
     return a_record(told={"observations": observed(durations_ms), "warm_up_ns": list(warm_up_ns), "part": part})
 
 
-def seeded(asked: str, seen: object, name: str = "vae", **observed: Any) -> Record:
-    part = a_part(arguments=ARGUMENTS | {"seed": seen}, observed=observed)
-    return a_record(place={"name": name, "command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
+def seeded(asked: str, seen: object) -> Record:
+    part = a_part(arguments=ARGUMENTS | {"seed": seen})
+    return a_record(place={"command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
 
 
 def with_pauses(pause_ms: float) -> Record:
@@ -241,12 +241,6 @@ def with_pauses(pause_ms: float) -> Record:
     starts = [T0_NS + round(index * (100 + pause_ms) * 1e6) for index in range(20)]
     rows = [Observed(start_ns, start_ns + 100_000_000, 3840, 0) for start_ns in starts]
     return a_record(told={"observations": rows})
-
-
-def challenged(pause_ms: float, waited_ms: float, name: str = "vae.challenge") -> Record:
-    """A record with pauses, in which its tenant says that it waited `waited_ms` for a buyer's nonces."""
-    part = a_part(observed={"challenge": {"waited_ns": [round(waited_ms * 1e6)] * 21}})
-    return a_record(place={"name": name}, told={"observations": with_pauses(pause_ms).observations, "part": part})
 
 
 def with_one_pause(pause_ms: float) -> Record:

@@ -14,7 +14,7 @@ __all__ = ["two"]
 pytestmark = pytest.mark.slow
 SCALING = str(ROOT / "tasks/image_classification/scaling/pytorch/run.sh")
 LIMIT_S = 240.0
-READY_S = 40
+READY_S = 30
 
 
 def trained(name: str = "both", **args: int | str) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.launch import data
@@ -18,7 +18,7 @@ from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
 from cotenant.launch.paths import cleared
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
@@ -55,18 +55,23 @@ class SuiteRun:
     records: list[Record] = field(default_factory=list, init=False)
 
     def run(self) -> SuiteResult:
-        """Launch every cell. Raises CotenantError; leaves no process or cgroup behind."""
+        """Launch every cell. Raises CotenantError, also if a program refuses words after `--`.
+
+        It leaves no process or cgroup behind.
+        """
         begin_s = time.monotonic()
         with self._running() as (resources, interruption):
             recorder = Recorder(self.suite, resources.output, self.records)
             starts = recorder.begin(self.tell)
             restored = len(self.records)
             launcher = Launcher(self.suite, resources, interruption, self.observer)
-            _Launches(launcher, recorder, self.tell, self.earlier).run(starts)
+            refused = _Launches(launcher, recorder, self.tell, self.earlier).run(starts)
             recorder.end(interruption.requested)
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
             resources.output.check_name()
+        if refused:
+            raise CotenantError(refused)
         # A caller that launches more after this has to know of a signal that came while slices were removed.
         return SuiteResult(self.records, interruption.requested, self.records[restored:])
 
@@ -109,8 +114,9 @@ class _Launches:
     tell: Callable[[str], None]
     earlier: int
 
-    def run(self, starts: Sequence[Start]) -> None:
-        """Make these launches until one fails under `--raise`, a node is lost, or a signal comes. Raises."""
+    def run(self, starts: Sequence[Start]) -> str:
+        """Make these launches until one fails under `--raise`, a program refuses words after `--`, a node is lost, or a
+        signal comes. Return the refusal, "" without one. Raises CotenantError."""
         suite, interruption = self.launcher.suite, self.launcher.interruption
         options = suite.options
         # Launches that replace the blocks of an earlier one have its position.
@@ -122,7 +128,7 @@ class _Launches:
         launched: set[str] = set()
         for start, missing in (*ready, *again):
             if interruption.requested:
-                return
+                break
             if start.key in launched or (start.without_blocks and not self.recorder.lacks_blocks(start)):
                 continue
             launched.add(start.key)
@@ -130,22 +136,24 @@ class _Launches:
             if suite.pace is not None:
                 left = [other for other in starts if other.key not in launched and not other.without_blocks]
                 limits = suite.pace.limits(limits, [start, *left])
-            records = self._launch(positions[start.key], start, missing, limits)
+            result, records = self._launch(positions[start.key], start, missing, limits)
+            if message := refusal(result, options.typed):
+                return f"{start.label}: {message}"
             if options.raise_error and not all(record.completed for record in records):
-                return
+                break
             if lost := [record.message for record in records if record.outcome == "node_lost"]:
                 self.tell(f"warning: {lost[0]} The suite ends here; the same command with --resume goes on.")
-                return
+                break
+        return ""
 
-    def _launch(self, position: int, start: Start, missing: str | None, limits: Limits) -> list[Record]:
+    def _launch(
+        self, position: int, start: Start, missing: str | None, limits: Limits
+    ) -> tuple[LaunchResult, list[Record]]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
         output, begin_s, limits = resources.output, time.monotonic(), limits_alone(start.baseline, limits)
         observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
-        buyer, name = suite.options.challenge if start.challenged else None, secrets.token_hex(16)
-        if buyer is not None:
-            start = start.in_front_of(buyer, name)
         result = _without_data(start, missing) if missing is not None else self.launcher.measure(start, limits)
         if suite.pace is not None and result.stop_ns:
             loaded_s = (result.stop_ns - min(go.t0_ns for go in result.gos.values())) / 1e9
@@ -158,11 +166,9 @@ class _Launches:
         observer.ended(records)
         if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
-        if buyer is not None:
-            self.tell(self.recorder.keep_transcript(start, buyer, name, lambda: self.launcher.interruption.requested))
         output.check()
         _check_cleared(result)
-        return records
+        return result, records
 
 
 def _check_cleared(result: LaunchResult) -> None:

@@ -147,29 +147,6 @@ def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) ->
     return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
 
-def flagged(lines: SuiteComparison) -> list[str]:
-    """Return the jobs whose verdict is a claim, FASTER or SLOWER."""
-    return [line.job for line in lines.lines if line.verdict in CLAIMS]
-
-
-def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison:
-    """Return `first` with the flagged jobs judged by the launches of `again` alone.
-
-    The launches that raised a flag do not count again: they were chosen for being extreme, and new ones as a rule lie
-    nearer to the truth. If the new verdict is the opposite claim, neither is made.
-    """
-    lines = {line.job: line for line in first.lines}
-    for new in (line for line in again.lines if line.job in lines):
-        before, verdict = lines[new.job], new.verdict
-        ratio = "" if before.comparison is None else f", {before.comparison.ratio:.4f}"
-        note = joined("; ", f"CONFIRMED by new launches (before {before.verdict}{ratio})", new.note)
-        if new.verdict is not before.verdict:
-            verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
-            note = f"NOT {note}"
-        lines[new.job] = replace(new, verdict=verdict, note=note)
-    return replace(first, lines=tuple(lines.values()), suite_slower=_alarm([*lines.values()]))
-
-
 def _alarm(lines: Sequence[JobComparison]) -> bool | None:
     adjusted = holm([p for line in lines if line.comparison and (p := line.comparison.p_slower) is not None])
     return min(adjusted) < ALARM if adjusted else None

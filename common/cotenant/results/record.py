@@ -398,7 +398,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     meters: dict[str, Any]
     """Samples while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
     observed: dict[str, Any]
-    """The work that really ran: dtype, device, world size, compiled or not."""
+    """The work that really ran: dtype, device, world size, whether compiled and in which mode."""
     findings: list[Finding]
     """The findings on the number's validity."""
     blocks: Blocks | None = None
