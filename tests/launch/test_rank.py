@@ -4,7 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
