@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 
-from cotenant.bench.meeting import BACKEND, Meeting
+from cotenant.bench.meeting import BACKEND, HostsRendezvous
 from cotenant.bench.ranks import launcher_flags, ranks_of
 from cotenant.launch.environment import free_ports, node_variables
 
@@ -65,7 +65,7 @@ def test_ranks_meet_where_the_runner_says_and_on_this_host_without_one() -> None
 def test_the_store_of_one_host_listens_at_its_address_alone() -> None:
     port = free_ports(1)
     given = RendezvousParameters(BACKEND, f"127.0.0.1:{port}", "run", 1, 1)
-    met = Meeting(given, None).next_rendezvous()
+    met = HostsRendezvous(given, None).next_rendezvous()
     assert (met.rank, met.world_size) == (0, 1)
     assert met.bootstrap_store_info.master_port == port
     met.store.set("key", "value")

@@ -149,7 +149,7 @@ def listening(host: str, port: int, limit: timedelta, ranks: int = 0) -> TCPStor
     )
 
 
-class Meeting(StaticTCPRendezvous):
+class HostsRendezvous(StaticTCPRendezvous):
     """torchrun's static rendezvous, with a store as `listening` makes it, and over several nodes as they have met."""
 
     def __init__(self, given: RendezvousParameters, node: Node | None) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch.distributed import run as torchrun
 from torch.distributed.elastic.rendezvous import rendezvous_handler_registry
 
-from cotenant.bench.meeting import BACKEND, Meeting, Node
+from cotenant.bench.meeting import BACKEND, HostsRendezvous, Node
 from cotenant.errors import CotenantError
 from cotenant.protocol.messages import NODE_VARIABLE
 from cotenant.suite.variables import value_behind
@@ -54,7 +54,7 @@ def main() -> None:
     node = Node.of(ranks)
     if node is not None:
         os.environ.pop("PET_NODE_RANK", None)  # torchrun would warn that only its own rendezvous heeds it.
-    rendezvous_handler_registry.register(BACKEND, lambda given: Meeting(given, node))
+    rendezvous_handler_registry.register(BACKEND, lambda given: HostsRendezvous(given, node))
     try:
         torchrun.main([*launcher_flags(ranks, os.environ), task, *words])
     except CotenantError as error:

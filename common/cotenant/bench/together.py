@@ -79,21 +79,12 @@ class Together:
         """The reasons that ranks gave for their end, in order; None of one that ended without a word."""
         self._over = threading.Event()
         self._peers = range(1, world.size) if world.rank == 0 else range(1)
-        meeting = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        limit = timedelta(seconds=max(1.0, ready_by_s - time.monotonic()) + silence_s)
-        self._store = PrefixStore("cotenant", TCPStore(*meeting, is_master=False, timeout=limit))
-        self._say("here")
         try:
-            self._await("here", "started")
-        except NodeLostError as error:
+            self._meet()
+        except (NodeLostError, RuntimeError) as error:
             if self._runner is not None:
-                self._runner.failed(error.outcome, str(error))
+                self._runner.failed(NodeLostError.outcome, str(error))
             raise
-        # torch's stubs know nothing of what it inherits.
-        self._group: Any = ProcessGroupGloo(self._store, world.rank, world.size, timedelta(seconds=silence_s))
-        for peer in self._peers:
-            threading.Thread(target=self._listen, args=(peer,), daemon=True).start()
-        threading.Thread(target=self._beat, daemon=True).start()
 
     @classmethod
     def from_environment(cls, world: World, environ: Mapping[str, str] = os.environ) -> Together | None:
@@ -103,9 +94,23 @@ class Together:
         own, nodes = json.loads(environ[NODE_VARIABLE]), json.loads(environ[NODES_VARIABLE])
         return cls(world, nodes, own["ready_by_s"], min(SILENCE_S, own["ready_s"]))
 
+    def _meet(self) -> None:
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        limit_s = max(1.0, self._ready_by_s - time.monotonic()) + self._silence_s
+        store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=limit_s))
+        self._store = PrefixStore("cotenant", store)
+        self._say("here")
+        self._await("here", "started")
+        silence, rank, size = timedelta(seconds=self._silence_s), self._world.rank, self._world.size
+        self._group: Any = ProcessGroupGloo(self._store, rank, size, silence)  # torch's stubs lack what it inherits
+        for peer in self._peers:
+            threading.Thread(target=self._listen, args=(peer,), daemon=True).start()
+        threading.Thread(target=self._beat, daemon=True).start()
+
     def begin(self, work: dict[str, Any]) -> None:
         if self._runner is not None:
-            self._runner.begin(work | {"nodes": [dict(node) for node in self._nodes[1:]]})
+            nodes = [{**node, "clock": "its own, since its GO"} for node in self._nodes[1:]]
+            self._runner.begin(work | {"nodes": nodes})
 
     def turn(self) -> None:
         """Each rank has its own device."""

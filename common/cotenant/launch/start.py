@@ -219,7 +219,7 @@ class Start:
 
     @property
     def follows(self) -> bool | None:
-        """Of a launch over several nodes: whether its record is another node's; None of one on this host alone."""
+        """Whether another node has the record, of a launch over several; None of one on this host alone."""
         return self.specs[0].follows
 
     @property

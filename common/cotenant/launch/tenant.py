@@ -73,7 +73,7 @@ class TenantSpec:
     """The program of `exec`, which does not know STOP."""
     duet: DuetPlace | None = None
     follows: bool | None = None
-    """Of a launch over several nodes: whether rank 0 is on another one, so that this runner hears nothing of it."""
+    """Whether rank 0 is on another of several nodes, so that this runner hears nothing; None on a single host."""
 
 
 @dataclass(slots=True)
