@@ -105,7 +105,6 @@ def row(one: Tenant) -> dict[str, Any]:
         "run_id": one.uid,
         "vcd": str(one.tenant),
         "group": "student",
-        "run_class": "base",
         "tenant": one.tenant,
         "tenants": TENANTS,
         "alike": TENANTS,

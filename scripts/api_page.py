@@ -18,7 +18,6 @@ SELF = re.compile(r"(?<=\()self(, )?")
 TYPES = {
     "IsolationKind": "choices",
     "BaselineKind": "choices",
-    "RunClass": "choices",
     "Policy": "isolation.plan",
     "Mems": "isolation.memory_shares",
     "TableName": "api.tables",
