@@ -24,9 +24,8 @@ TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
 """Time that a launch's tenants may take to be ready for GO."""
 
-PCIE = "pcie"
-OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
-OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
+OF_HOSTS = ("cpu", "llc", "dram", "disk")
+OF_DEVICES = ("sm", "hbm")
 """Resources that a neighbour of known pressure presses on: `suite/pressure.py`."""
 
 CPU = "cpu"

@@ -64,10 +64,6 @@ def report(given: argparse.Namespace) -> int:
 def _say(table: ResultTable, form: str) -> None:
     warn(*table.notes)
     tell_grid(table.grid, form)
-    for grid in table.more if form in ("text", "md") else ():
-        if form == "md":
-            tell("")  # without it Markdown reads both tables as one
-        tell_grid(grid, form)
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:

@@ -1,7 +1,7 @@
 """THE table: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
-be equal where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
+be equal where rates are compared, and `help records`. Reports compute with rows: raw observations, samples of
 meters and sentences of findings are in the records only.
 """
 
@@ -378,7 +378,7 @@ TRUST = (
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
-SENSED = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
+BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""
