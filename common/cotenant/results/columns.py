@@ -1,7 +1,7 @@
 """THE table: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
-be equal where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
+be equal where rates are compared, and `help records`. Reports compute with rows: raw observations, samples of
 meters and sentences of findings are in the records only.
 """
 
