@@ -7,6 +7,8 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 from __future__ import annotations
 
 REMOVED: dict[str, str] = {
+    "--share mig": "Leave --share out: an instance of MIG is a device, and each user gets one.",
+    "--share dmem": "Use --share time: torch holds each user to its part of the device's memory.",
     "--graph": "Use --compile=reduce-overhead, which has torch record the models in CUDA graphs.",
     "--no-graph": "Leave it out: models are recorded in CUDA graphs with --compile=reduce-overhead alone.",
     "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",

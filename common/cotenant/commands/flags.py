@@ -247,7 +247,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add = parser.add_rare_group("slices, further").add_argument
     usual = "one per accelerator, else one" if most else "one each, as far as processors go"
     add("--slices", type=int, metavar="N", help=f"slices that the users share, equally many in each (default: {usual})")
-    turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
+    turns = "how users share a device: time, mps or mps:PERCENT of its multiprocessors (docs/sharing.md)"
     if most:
         turns += "; of several, as time,mps, each is tried"
     add("--share", type=_share_modes if most else _share_mode, metavar="MODES" if most else "MODE", help=turns)

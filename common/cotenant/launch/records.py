@@ -296,7 +296,6 @@ def _place(
         share=shared_device(
             slice_,
             [spec.slice for spec in start.specs],
-            tenant.read_back,
             statement.checked.observed,
             meters,
         ),

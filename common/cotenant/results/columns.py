@@ -197,7 +197,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     text(
         "share",
-        "how tenants share its device, as it was seen: `exclusive`, `time`, `mps`, `mps:25`, `mig` or `dmem`",
+        "how tenants share its device, as it was seen: `exclusive`, `time`, `mps` or `mps:25`",
         "share.seen",
         equal=True,
     ),

@@ -264,7 +264,7 @@ class SharedDevice(msgspec.Struct, frozen=True):
     """How a tenant shared its device with others of its launch."""
 
     asked: str
-    """The mode that was asked for: `time`, `mps`, `mps:25`, `mig` or `dmem`; empty where none was."""
+    """The mode that was asked for: `time`, `mps` or `mps:25`; empty where none was."""
     seen: str
     """The mode as the tenant and the kernel have it, or `exclusive`; empty where the tenant could not say."""
     sharers: int
