@@ -17,7 +17,6 @@ NAMED = (
     "cotenancy",
     "adversaries",
     "records",
-    "fleets",
     "within",
     "kept",
     "matrix",

@@ -47,7 +47,7 @@ def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path
     environ = place(tmp_path)
     need = {
         "challenge": [["challenge", "--listen", "7000"], [*SUITE, "--challenge", "7000"], ["verify", "one.challenge"]],
-        "fleet": [["fleet", "report", "records"], [*SUITE, "--launcher", "ray", "--nnodes", "2"]],
+        "fleet": [["fleet", "run", "--jobs", "sums.json"], [*SUITE, "--launcher", "ray", "--nnodes", "2"]],
     }
     reading = [["report", "records"], ["export", "records", "--out", "rows.csv"], ["completion", "bash"]]
     work = [[*SUITE, "--dry"], *reading]

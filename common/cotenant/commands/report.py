@@ -11,7 +11,19 @@ from cotenant.choices import FORMS
 from cotenant.commands.flags import Parser, add_class, add_format, add_records, place
 from cotenant.errors import CotenantError
 
-TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense", "duet")
+TABLES = (
+    "throughput",
+    "batch-size",
+    "speed-up",
+    "scaling",
+    "hosts",
+    "interference",
+    "mix",
+    "pairs",
+    "share",
+    "sense",
+    "duet",
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,7 +58,8 @@ def parser() -> Parser:
     views.add_argument(
         "--table",
         choices=TABLES,
-        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts held "
+        "against their like (hosts), or what "
         "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), under pressure (sense); "
         "whether B is slower than A (duet)",
     )
