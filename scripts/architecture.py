@@ -28,14 +28,14 @@ GROUND = (
     "confidential",
     "removed",
 )
-BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
+BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "exec"}
 """The room of each file that lies beside the rooms and is not of the ground."""
 LAYERS = (
     ("commands", "layers"),
     ("api",),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
-    ("results", "isolation", "datasets", "nodes", "challenge", "exec"),
+    ("results", "isolation", "datasets", "nodes", "exec"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
 )
@@ -45,7 +45,6 @@ TASKS_OF_ROOMS = {
     "api": "what `import cotenant` offers",
     "report": "grids, pages, pictures",
     "proof": "archives that others verify",
-    "challenge": "nonces, answers, replays",
     "launch": "start, GO, stop, reaper",
     "exec": "any program as a tenant",
     "bench": "the measured loop; torch",

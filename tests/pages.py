@@ -55,8 +55,7 @@ def launches(line: str) -> bool:
 
 def reads(line: str) -> bool:
     """Return whether a line only reads records or the properties of the machine."""
-    words = runs(line)
-    return bool({*words[:1]} & {*READING}) and "--confirm" not in words
+    return bool({*runs(line)[:1]} & {*READING})
 
 
 LAUNCHING = {place: line for place, line in LINES.items() if launches(line)}

@@ -14,7 +14,7 @@ from cotenant.commands import COMMANDS
 from report.making import launch
 from tenants.suites import ROOT, job
 
-LEFT_OUT = ("challenge", "fleet")
+LEFT_OUT = ("fleet",)
 SUITE = ["--jobs", "sums.json", "--isolation", "none", "--users", "2", "--baseline", "none"]
 CALLS = """
 import json, sys
@@ -35,10 +35,9 @@ def linked(folder: Path) -> Path:
 
 
 def place(folder: Path) -> dict[str, str]:
-    """Write records, a job file and a transcript into a folder; return an environment in which commands find them."""
+    """Write records and a job file into a folder; return an environment in which commands find them."""
     write(folder / "records", launch("vae"))
     (folder / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))
-    (folder / "one.challenge").write_text("{}")
     ours = {"BASE": str(folder / "base"), "COTENANT_LOCK": str(folder / "lock"), "NO_COLOR": "1"}
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OUTPUT_DIRECTORY")} | ours
 
@@ -46,7 +45,6 @@ def place(folder: Path) -> dict[str, str]:
 def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path: Path) -> None:
     environ = place(tmp_path)
     need = {
-        "challenge": [["challenge", "--listen", "7000"], [*SUITE, "--challenge", "7000"], ["verify", "one.challenge"]],
         "fleet": [["fleet", "run", "--jobs", "sums.json"], [*SUITE, "--launcher", "ray", "--nnodes", "2"]],
     }
     reading = [["report", "records"], ["export", "records", "--out", "rows.csv"], ["completion", "bash"]]

@@ -15,10 +15,6 @@ BaselineKind = Literal["none", "blocks", "quick", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
 """Ways to measure tenants alone: `launch/baseline.py`."""
 
-CachePolicy = Literal["none", "nocache", "drop", "warm"]
-CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
-"""States of the page cache of a launch's input: `launch/data.py`."""
-
 Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
 """Programs that start a runner on each of several hosts: `nodes/cluster.py`."""
@@ -28,9 +24,8 @@ TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
 """Time that a launch's tenants may take to be ready for GO."""
 
-PCIE = "pcie"
-OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
-OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
+OF_HOSTS = ("cpu", "llc", "dram", "disk")
+OF_DEVICES = ("sm", "hbm")
 """Resources that a neighbour of known pressure presses on: `suite/pressure.py`."""
 
 CPU = "cpu"
@@ -39,16 +34,5 @@ MEMORY_CLASSES = {f"{gib}gb": gib for gib in (8, 16, 24, 32, 40, 48, 80, 96, 140
 CLASSES = (CPU, *MEMORY_CLASSES)
 """Classes of batch sizes: `suite/sizes.py`."""
 
-RunClass = Literal["base", "tuned"]
-RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
-"""Classes of results, which never stand in one table: docs/run-rules.md."""
-
 FORMS = ("md", "csv", "json")
 """File formats of every view: `report/renderers.py`."""
-
-BUYER_VARIABLE = "COTENANT_CHALLENGE"
-"""Names the buyer to a tenant; without it nothing of `challenge/`, an optional package, is imported."""
-TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
-"""Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""
-TRANSCRIPT = ".challenge"
-"""Ends the names of transcripts of challenges: `challenge/transcript.py`."""

@@ -302,7 +302,6 @@ def test_the_whole_conversation(talk: Talk, tmp_path: Path, capsys: pytest.Captu
         "flops_closed": None,
         "flops_uncounted": [],
         "compiled": False,
-        "graph": False,
         "threads": 0,
         "rows": 5,
         "items_per_row": 1.0,

@@ -102,12 +102,6 @@ def unenforced(*names: str) -> Record:
     return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
 
 
-def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30, files: int = 4) -> Record:
-    isolation = replace(ISOLATION, policies={"cache": policy})
-    seen = {"files": files, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
-    return a_record(place={"isolation": isolation}, common={"meters": {"input": seen}})
-
-
 def durations(*durations_ms: float, **told: Any) -> Record:
     return a_record(told={"observations": observed(durations_ms), "skip": 0, **told})
 
@@ -237,9 +231,9 @@ def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, last_ms: float | Non
     return a_record(told={"observations": observed(durations_ms), "warm_up_ns": list(warm_up_ns), "part": part})
 
 
-def seeded(asked: str, seen: object, name: str = "vae", **observed: Any) -> Record:
-    part = a_part(arguments=ARGUMENTS | {"seed": seen}, observed=observed)
-    return a_record(place={"name": name, "command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
+def seeded(asked: str, seen: object) -> Record:
+    part = a_part(arguments=ARGUMENTS | {"seed": seen})
+    return a_record(place={"command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
 
 
 def with_pauses(pause_ms: float) -> Record:
@@ -247,12 +241,6 @@ def with_pauses(pause_ms: float) -> Record:
     starts = [T0_NS + round(index * (100 + pause_ms) * 1e6) for index in range(20)]
     rows = [Observed(start_ns, start_ns + 100_000_000, 3840, 0) for start_ns in starts]
     return a_record(told={"observations": rows})
-
-
-def challenged(pause_ms: float, waited_ms: float, name: str = "vae.challenge") -> Record:
-    """A record with pauses, in which its tenant says that it waited `waited_ms` for a buyer's nonces."""
-    part = a_part(observed={"challenge": {"waited_ns": [round(waited_ms * 1e6)] * 21}})
-    return a_record(place={"name": name}, told={"observations": with_pauses(pause_ms).observations, "part": part})
 
 
 def with_one_pause(pause_ms: float) -> Record:
@@ -277,7 +265,7 @@ def budgeted(
     budget_s: float, asked: Amount, given: Amount, each_ms: float, baseline: str | None = None, **more: Any
 ) -> Record:
     """A record of a launch with this budget, of observations of `each_ms`."""
-    isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})
+    isolation = replace(ISOLATION, policies={"budget_s": budget_s})
     rows = observed([each_ms] * given.repeat)
     told = {"observations": rows, "asked": asked, "given": given, "skip": given.skip, **more}
     return a_record(place={"isolation": isolation, "baseline": baseline}, told=told)

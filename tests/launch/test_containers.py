@@ -9,21 +9,16 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import image
 import pytest
 
-from cotenant.challenge.vendor import LAUNCH_VARIABLE, Buyer
-from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
 from cotenant.errors import CotenantError
 from cotenant.launch import containers
-from cotenant.launch.containers import Image, Kind, image_of
+from cotenant.launch.containers import Image, image_of
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
-from launch.resolving import options, resolved
 from tenants.suites import ROOT, TENANTS, Suites, found, job
 
 PLACES = {Path("/work"), Path("/data")}
@@ -38,14 +33,6 @@ def test_apptainer_binds_places_and_gives_devices() -> None:
         *("exec", "--nv", "--bind", "/data", "--bind", "/work", "/i.sif", "a.sh", "-x"),
     ]
     assert "--rocm" in inside.around(["a.sh"], [AMD], PLACES, {})
-
-
-@pytest.mark.parametrize(("kind", "name"), [("singularity", "/i.sif"), ("podman", "image:1")])
-def test_what_runs_inside_is_told_from_the_engines_own_words(kind: Kind, name: str) -> None:
-    """Or the whole base and the checkout were the input of a launch, as they are bound."""
-    command = ["a.sh", "--data", "/data/x"]
-    image_ = Image(kind, "engine", name)
-    assert image_.inside(image_.around(command, [NVIDIA], PLACES, {"BASE": "/work"})) == command
 
 
 def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,18 +50,6 @@ def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.Monkey
             *("--env", "BASE", "--env", "COTENANT_SOCKET", "image:1", "a.sh", "-x"),
         ]
     assert "/dev/kfd" in inside.around(["a.sh"], [AMD], PLACES, {})
-
-
-def test_an_engine_hands_on_where_the_buyer_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BASE", str(tmp_path))
-    asked = options("--jobs", ROOT / "baselines.json", "--name", "vae", "--users", 2, "--challenge", 7000)
-    *_, start = resolved(replace(asked, image=Image("podman", "/usr/bin/podman", "image:1"))).starts()
-    assert start.challenged
-    for spec in start.in_front_of(Buyer("buyer:7000", "word"), "one").specs:
-        assert {BUYER_VARIABLE, LAUNCH_VARIABLE, TOKEN_VARIABLE} <= {
-            name for flag, name in pairwise(spec.command) if flag == "--env"
-        }
-        assert [spec.environment[name] for name in (BUYER_VARIABLE, LAUNCH_VARIABLE)] == ["buyer:7000", "one"]
 
 
 def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from cotenant.machine.topology import discover
 from tenants.fixtures import suites_in
-from tenants.suites import SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
+from tenants.suites import CGROUPS, SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
 
 MIB = 1 << 20
 SMALL_SLICES = ["--users", 2, "--reserve", discover().memory_bytes - 256 * MIB]
@@ -155,16 +155,6 @@ def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> N
     assert [record["name"] for record in loose.records()] == ["bad", "bad", "good"]
 
 
-def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:
-    jobs = with_data(loose.folder, 'mkdir -p "$BASE/data/x"; head -c 5000 /dev/zero >"$BASE/data/x/one"', then=SUMS)
-    loose.run(jobs, "--users", 1, "--cache", "warm", status=0)
-    (record,) = loose.records()
-    assert record["isolation"]["policies"]["cache"] == "warm"
-    treated = record["meters"]["input"]
-    assert (treated["files"], treated["size_bytes"]) == (1, 5000)
-    assert treated["cached_bytes"] in (8192, None)
-
-
 @pytest.mark.v1
 def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
     """Before GO it ends the others with it. The kernel's count of kills on the host holds the slices' own."""
@@ -182,7 +172,7 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
     for name in ("hog", "worker"):
         hog, neighbour = records[name]
         assert (hog["outcome"], neighbour["outcome"]) == ("out_of_memory", "completed"), name
-        assert "more than the 128 MiB of its slice" in hog["message"]
+        assert hog["message"].startswith("It reached the 128 MiB of its slice")
         assert (len(neighbour["observations"]), neighbour["comparable"]) == (20, False)
     aborted, hog = records["before-go"]
     assert (hog["outcome"], aborted["outcome"]) == ("out_of_memory", "aborted")
@@ -190,6 +180,18 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
     assert outcomes(records["both"]) == ["out_of_memory", "failed"]
     assert "killed by SIGKILL" in records["both"][1]["message"]
     assert any(record["message"].endswith("Try half the batch: -- --batch-size 32") for record in records["py"])
+
+
+@pytest.mark.v1
+def test_a_full_cgroup_above_the_slices_is_not_the_slice(v1: Suites) -> None:
+    """Of two users of 100 MiB each stays below its limit of 128 MiB, and together they need more than 160 MiB."""
+    above = CGROUPS / "memory" / v1.name
+    above.mkdir()
+    (above / "memory.limit_in_bytes").write_text(str(160 * MIB))
+    holding = "exec python3 -c \"x = b'x' * (100 << 20); import time; time.sleep(3)\""
+    v1.run([scripted(v1.folder, "holding", holding)], *SMALL_SLICES, status=1)
+    (killed,) = (record for record in v1.records() if record["outcome"] == "host_out_of_memory")
+    assert "of 128 MiB: the host, a NUMA node of it or a cgroup above the slice was full" in killed["message"]
 
 
 @pytest.mark.slow

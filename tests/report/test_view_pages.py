@@ -75,7 +75,6 @@ LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", v
         ({"suite": "exec"}, ""),  # only its user knows its command
         ({"name": "vae.in.lab"}, ""),
         ({"name": "vae.duet.A"}, ""),
-        ({"name": "vae.challenge"}, ""),
         ({"name": "vae.c2"}, "./run.sh --jobs baselines --name vae -- --skip 7"),  # --name knows no cells
     ],
 )

@@ -163,12 +163,12 @@ def test_of_an_invalid_launch_the_errors_are_named_and_no_other_findings() -> No
     assert left_out == ["vae, repetition 0: user 0 is INVALID (overlap)."]
 
 
-def test_launches_with_another_cache_policy_are_other_work() -> None:
-    policies = [{"isolation": replace(ISOLATION, policies={"cache": cache})} for cache in ("drop", "warm")]
-    frame = frame_of([one for uid, place in enumerate(policies) for one in launch(uid=uid, day=uid, **place)])
+def test_launches_with_another_isolation_are_other_work() -> None:
+    places = [{"isolation": replace(ISOLATION, backend=backend)} for backend in ("none", "v2")]
+    frame = frame_of([one for uid, place in enumerate(places) for one in launch(uid=uid, day=uid, **place)])
     kept, (said,) = newest_work(frame)
-    assert kept["cache"].to_list() == ["warm", "warm"]
-    assert "(cache drop, not warm)" in said
+    assert kept["isolation"].to_list() == ["v2", "v2"]
+    assert "(isolation none, not v2)" in said
 
 
 def test_a_table_in_pieces_says_what_a_whole_one_says() -> None:

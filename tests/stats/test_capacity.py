@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from cotenant.stats.capacity import Requirement, Standing, enrolled, estimates_of
+from cotenant.stats.capacity import Requirement, Standing, estimates_of
 from cotenant.stats.crowd_search import CONFIRMED, LEAST_ROUNDS, Confirming, CrowdSearch
 
 HALF = Requirement("keep", 0.5)
@@ -99,19 +99,3 @@ def test_where_memory_holds_no_more_only_they_are_launched() -> None:
     assert (confirming.next_users(), confirming.settled, confirming.has_tried_most) == (None, True, True)
     confirming.limit_to(3)
     assert confirming.next_users() == 3
-
-
-@pytest.mark.parametrize("users", [1, 4, 12])
-@pytest.mark.parametrize("active", [0.05, 0.3, 0.9])
-def test_enrolled_people_are_as_many_as_the_binomial_model_allows(users: int, active: float) -> None:
-    def more(people: int) -> float:
-        chances = (math.comb(people, k) * active**k * (1 - active) ** (people - k) for k in range(users + 1))
-        return 1 - sum(chances)
-
-    people = enrolled(users, active)
-    assert people >= users
-    assert more(people) <= 0.05 or people == users
-    assert more(people + 1) > 0.05
-    assert enrolled(users, 1.0) == users
-    with pytest.raises(ValueError, match="no chance"):
-        enrolled(users, 0.0)

@@ -97,34 +97,14 @@ def test_the_rank_tests_p_is_counted_over_all_orders(values: list[int], of_a: in
 
 @pytest.mark.slow
 def test_five_launches_at_one_percent_of_noise() -> None:
-    """Equal sides are SAME in about half of the draws and else UNCLEAR; a loss of 5 % is found in nine of ten draws.
-
-    If new launches of B have to confirm the verdict, the slower B is still found in 85 % of the draws.
-    """
+    """Equal sides are SAME in about half of the draws and else UNCLEAR; a loss of 5 % is found in nine of ten draws."""
     generator = np.random.default_rng(12)
-    draws = np.exp(generator.normal(0, 0.01, (4000, 3, 5)))
-    equal = [compare(a.tolist(), b.tolist()).verdict for a, b, _ in draws]
+    draws = np.exp(generator.normal(0, 0.01, (4000, 2, 5)))
+    equal = [compare(a.tolist(), b.tolist()).verdict for a, b in draws]
     assert 0.45 <= equal.count(Verdict.SAME) / len(draws) <= 0.6
     assert equal.count(Verdict.FASTER) + equal.count(Verdict.SLOWER) <= 0.005 * len(draws)
-    slow = [(compare(a.tolist(), (0.95 * b).tolist()), compare(a.tolist(), (0.95 * c).tolist())) for a, b, c in draws]
-    found = [first.verdict is Verdict.SLOWER for first, _ in slow]
-    confirmed = [one and again.verdict is Verdict.SLOWER for one, (_, again) in zip(found, slow, strict=True)]
+    found = [compare(a.tolist(), (0.95 * b).tolist()).verdict is Verdict.SLOWER for a, b in draws]
     assert sum(found) >= 0.9 * len(found)
-    assert sum(confirmed) >= 0.85 * len(found)
-
-
-@pytest.mark.slow
-def test_new_launches_take_back_most_flags_of_chance() -> None:
-    """Noise is 4 % and the margin the least. A's launches are not drawn again, so that a part of the chance stays."""
-    generator = np.random.default_rng(14)
-    flagged = stayed = 0
-    for a, b, again in np.exp(generator.normal(0, 0.04, (20_000, 3, 5))):
-        verdict = compare(a.tolist(), b.tolist()).verdict
-        if verdict in (Verdict.FASTER, Verdict.SLOWER):
-            flagged += 1
-            stayed += compare(a.tolist(), again.tolist()).verdict is verdict
-    assert flagged > 100
-    assert stayed < 0.4 * flagged
 
 
 chances = st.lists(st.floats(0, 1), max_size=12)

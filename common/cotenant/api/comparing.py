@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.api.records import Tell, read
@@ -50,26 +49,6 @@ def compare(
         >>> vae.verdict.name, f"{vae.comparison.ratio:.3f}"
         ('SLOWER', '0.943')
     """
-    return sides_of(a, b, margin=margin, noise=noise, allow=allow, tell=tell).compared()
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedSides:
-    """The launches of A and B that have a rate, by job, and the conditions of their comparison."""
-
-    a: Launches
-    b: Launches
-    conditions: Conditions
-
-    def compared(self) -> SuiteComparison:
-        """Return the verdict of each job."""
-        return compare_launches(self.a, self.b, self.conditions)
-
-
-def sides_of(
-    a: Source, b: Source, *, margin: float | None, noise: Source | None, allow: Collection[str], tell: Tell | None
-) -> ComparedSides:
-    """Return the sides to compare, and tell of other versions in B. Raises CotenantError."""
     if margin is not None and not 0 < margin < 1:
         raise CotenantError(f"A margin of {margin} does not lie between 0 and 1.", "2 % is 0.02.")
     if margin is not None and noise is not None:
@@ -87,7 +66,7 @@ def sides_of(
     most = margin if margin is not None else max(margins.values(), default=None)
     # Only the whole of a place tells which of its planned jobs are missing.
     asked = {job for place in _places(b) for job in planned_jobs(place)} if len(rows_b) == len(rows_b.table) else ()
-    return ComparedSides(launches_a, launches_b, Conditions(most, margins, allow, asked))
+    return compare_launches(launches_a, launches_b, Conditions(most, margins, allow, asked))
 
 
 def _rows(source: Source, tell: Tell) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Literal, get_args
 import polars as pl
 
 from cotenant.api.tables import ResultTable, TableName, table
-from cotenant.choices import TRANSCRIPT
 from cotenant.report.answer import answer, job_shares, kept_of_all
 from cotenant.report.problems import Loss, ReportedFinding
 from cotenant.report.summary import JobSummary, Summary, summarise
@@ -87,12 +86,7 @@ class Result:
     @cached_property
     def summary(self) -> Summary:
         """The contents of a report, from which tables and pages are made. Its fields may change in any version."""
-        made = summarise(self.records)
-        if not any([*place.glob(f"*{TRANSCRIPT}")] for place in self.places):
-            return made
-        from cotenant.report.challenges import challenge_lines  # needs a package that may be left out
-
-        return replace(made, notes=(*challenge_lines(made, self.places), *made.notes))
+        return summarise(self.records)
 
     @property
     def kept(self) -> Kept | None:
@@ -139,7 +133,7 @@ class Result:
         return table(name, self.summary, self.records)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a row per record, with the columns of docs/records.md: those that `cotenant export` writes."""
+        """Return a row per record, with the columns that `cotenant export` writes."""
         return self.records.frame.select(list(schema()))
 
     def __str__(self) -> str:

@@ -23,25 +23,17 @@ class Batches:
     for one whose items cannot be counted.
     """
 
-    first: Any
-    endless: Iterator[Any]
-    items: Callable[[Any], float]
-
     def __init__(self, benchmark: Benchmark, run: Run) -> None:
         self._benchmark, self._run = benchmark, run
         self.resident = False
-        self.begin()
+        batches: Iterator[Any] = itertools.chain.from_iterable(self._begun_again())
+        self.first = next(batches)
+        self.endless: Iterator[Any] = itertools.chain([self.first], batches)
+        self.items = counter(benchmark, self.first, self.resident)
         if (finding := constant_input(self.first)) is not None:
             run.findings.append(finding)
         if benchmark.cached_batch and not self.resident:
             self._cache_first()
-
-    def begin(self) -> None:
-        """Take the input from its beginning."""
-        batches: Iterator[Any] = itertools.chain.from_iterable(self._begun_again())
-        self.first = next(batches)
-        self.endless = itertools.chain([self.first], batches)
-        self.items = counter(self._benchmark, self.first, self.resident)
 
     def _cache_first(self) -> None:
         run = self._run

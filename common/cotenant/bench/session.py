@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.arguments import Parsed, parse
@@ -21,16 +21,12 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
-from cotenant.choices import BUYER_VARIABLE
 from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.machine.topology import require_linux
 from cotenant.protocol.client import Rendezvous, wait_until
 from cotenant.protocol.messages import SOCKET_VARIABLE
 from cotenant.suite.task_source import harness_version, version_of
-
-if TYPE_CHECKING:
-    from cotenant.bench.prover import Prover
 
 RULE = "-" * 80
 
@@ -88,11 +84,10 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     try:
         require_linux()
         parsed = parse(cls, argv)
-        prover = _prover(cls, argv)
-        benchmark = cls(**parsed.values | ({} if prover is None else {"seed": prover.seed}))
+        benchmark = cls(**parsed.values)
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
-        return _measure(benchmark, parsed, runner, world, prover)
+        return _measure(benchmark, parsed, runner, world)
     except ConnectionError as error:
         return _complain(cls, error)
     except (Exception, KeyboardInterrupt) as error:
@@ -110,22 +105,13 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     return status
 
 
-def _prover(cls: type[Benchmark], argv: Sequence[str]) -> Prover | None:
-    """Join the buyer that the runner names; None where it names none, and then nothing of challenges is imported."""
-    if not os.environ.get(BUYER_VARIABLE):
-        return None
-    from cotenant.bench.prover import Prover
-
-    return Prover.join(Path(inspect.getfile(cls)), argv)
-
-
 def _complain(cls: type[Benchmark], words: object) -> int:
     """Print words behind this benchmark's name, and return the exit status of a failed one."""
     print(f"{cls.__name__}: {words}", file=sys.stderr, flush=True)
     return EXIT_FAILED
 
 
-def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: World, prover: Prover | None) -> int:
+def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: World) -> int:
     arguments = arguments_of(benchmark)
     runner.begin(
         {
@@ -155,19 +141,14 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
     warm_up_ns = loop.warm_up()
     if runner.warms_up_alone:
         runner.turned()
-    if prover is not None:
-        prover.save(run, loop)
     assert benchmark.skip is not None
     runner.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
     t0_ns, number, repeat = runner.await_go()
     wait_until(t0_ns)
     loop.settle(t0_ns + runner.settle_ns, number)
-    if prover is not None:
-        prover.ready(number, repeat)
-    observe = loop.observe if prover is None else prover.observe
     losses, start_s = Losses(), time.monotonic()
     for index in range(repeat):
-        observation = observe(number)
+        observation = loop.observe(number)
         losses.take(observation)
         runner.observation(
             index=index,
@@ -184,8 +165,6 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
         if runner.enough():
             break
     runner.done()
-    if prover is not None:
-        prover.go_on(number)
     load_end_ns = loop.load_until(runner.stopped, runner.audits)
     record: dict[str, Any] = {
         "number": number,
@@ -195,8 +174,6 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
         **losses.summary(),
         **tenant_facts(run, loop),
     }
-    if prover is not None:
-        record["observed"]["challenge"] = prover.facts()
     say(record_block(runner.record(record)), flush=True)
     run.world.leave()
     # A runner takes the outcome `nan` from the record itself.

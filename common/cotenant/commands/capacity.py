@@ -53,11 +53,11 @@ def main(argv: Sequence[str]) -> int:
     if given.html is not None:
         from cotenant.report.view_pages import capacity_page  # matplotlib takes a second to import
 
-        write_page(given.html, capacity_page(answers, given.active, pasted))
+        write_page(given.html, capacity_page(answers, pasted))
     if given.format == "json":
-        tell_document(capacity_document(answers, given.active))
+        tell_document(capacity_document(answers))
     else:
-        show(capacity_grids(answers, given.active))
+        show(capacity_grids(answers))
         tell("".join(f"\n{text}" for text in pasted))
     return EXIT_PASSED if all(answer.settled for answer in answers) else EXIT_FAILED
 
@@ -85,8 +85,6 @@ def parser() -> Parser:
     add("--keep", type=share, metavar="SHARE", help="of its rate alone, as 0.5 (the default) or 50%%")
     add("--rate", type=positive("rate"), metavar="ITEMS_S", help="items a second")
     add("--p95", type=_seconds, metavar="TIME", help="95 %% of steps within this, as 200ms; of jobs that serve")
-    model = "chance that a person is active: also say how many people may be enrolled, by a binomial model"
-    enough.add_argument("--active", type=share, metavar="P", help=model)
     execution.add_counting(parser)
     add_slice_flags(parser, most=True)
     add = parser.add_argument_group("how it is measured").add_argument

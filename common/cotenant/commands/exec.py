@@ -165,7 +165,7 @@ def _sides(given: argparse.Namespace, words: tuple[str, ...]) -> tuple[tuple[str
 
     if given.duet:
         check_alone(given, NOT_OF_DUETS, DUET_USAGE)
-        sides = words_of_sides(words, "--duet", DUET_USAGE)
+        sides = words_of_sides(words, DUET_USAGE)
         if not all(sides):
             raise CotenantError(f"--duet compares two commands, and on one side of {BETWEEN} is none.", DUET_USAGE)
         return sides

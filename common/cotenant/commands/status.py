@@ -14,7 +14,7 @@ from cotenant.commands.flags import Parser, add_format, place
 from cotenant.commands.output import tell, tell_document
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.isolation.lock import described_holder, lock_holder, lock_path
-from cotenant.results.journal import Challenged, Ended, Entry, Launched, Started, read_journal
+from cotenant.results.journal import Ended, Entry, Launched, Started, read_journal
 from cotenant.results.record import SOLO
 from cotenant.text import many, sender_of
 
@@ -92,8 +92,7 @@ def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress |
     start, labels = (own or starts)[-1], set[str]()
     last: Entry = start
     for entry in entries:
-        of_host = "" if isinstance(entry, Challenged) else entry.host
-        if (entry.suite, entry.uid) != (start.suite, start.uid) or of_host not in ("", start.host):
+        if (entry.suite, entry.uid) != (start.suite, start.uid) or entry.host not in ("", start.host):
             continue
         last = entry
         if isinstance(entry, Launched) and entry.finished:

@@ -1,4 +1,4 @@
-"""The flags that choose the jobs to run, and how: of a suite, of `doctor` and of `compare --confirm`."""
+"""The flags that choose the jobs to run, and how: of a suite and of `doctor`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.choices import (
     BASELINES,
-    CACHE_POLICIES,
     CLASSES,
     LAUNCHERS,
     OF_DEVICES,
     OF_HOSTS,
     READY_LIMIT_S,
     TIMEOUT_S,
-    TOKEN_VARIABLE,
 )
 from cotenant.commands.flags import Parser, add_repetitions, add_slice_flags, duration, duration_or_none, place, share
 from cotenant.suite.duets import BETWEEN, USAGE
@@ -93,24 +91,16 @@ def _add_jobs_further(parser: Parser) -> None:
 
 
 def _add_images(parser: Parser) -> None:
-    group = parser.add_rare_group("images and challenges")
-    images = group.add_mutually_exclusive_group()
+    images = parser.add_rare_group("images").add_mutually_exclusive_group()
     inside = "run every command inside this image, by apptainer or singularity; slices are made outside it"
     images.add_argument("--singularity", metavar="IMG", help=inside)
     by_podman = "run every command inside this image of Docker's kind, by podman; slices are made outside it"
     images.add_argument("--docker", metavar="IMG", help=by_podman)
-    add = group.add_argument
-    buyer = "launch each job once more, deterministic, in front of a buyer that listens there (docs/challenge.md)"
-    add("--challenge", metavar="HOST:PORT", help=buyer)
-    token = f"the buyer's token; @FILE, or the variable {TOKEN_VARIABLE}, shows it to no list of processes"
-    add("--challenge-token", metavar="TOKEN", help=token)
 
 
 def _add_timing(parser: Parser) -> None:
     add = parser.add_rare_group("how it is measured").add_argument
-    add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
-    cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
-    add("--cache", choices=CACHE_POLICIES, default="none", help=cache)
+    add("--no-nocache", action="store_true", help="accepted: the page cache is left alone")
     victim = "when the kernel kills a process for memory: end its user, or that process alone (default group)"
     add("--on-oom", choices=("group", "process"), default="group", help=victim)
     longest = "seconds one launch may take (default 3600); 2m and 1h are times, too"
@@ -151,11 +141,6 @@ def _add_beside(parser: Parser) -> None:
         f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:25,50,75,100 (these by default); may be repeated"
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
-    sensing = (
-        "these jobs beside a neighbour on every resource that users share here (or those of --pressure): curves, and "
-        "fingerprints of what each loses and leaves; also beside --pairs"
-    )
-    add("--sense", metavar="NAMES", help=sensing)
 
 
 def jobs_path(jobs: str | None, machine: Machine) -> Path:

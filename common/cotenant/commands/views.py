@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cotenant.api.loading import load
 from cotenant.api.result import Result
-from cotenant.api.tables import MAKERS, ResultTable, TableName
+from cotenant.api.tables import MAKERS, ResultTable
 from cotenant.checkout import PROGRAM, TARGETS
 from cotenant.commands.output import tell, tell_grid, warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
@@ -26,8 +26,6 @@ from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
 from cotenant.text import many
 
-IN_FIGURES: Sequence[TableName] = ("jobs", "interference", "mix", "pairs", "sense")
-"""The tables that --figures writes as LaTeX."""
 LIMITS = "V100"
 """The device whose least shares and greatest spreads new targets take, unless --targets names another."""
 
@@ -36,7 +34,7 @@ def report(given: argparse.Namespace) -> int:
     """Print and write the views that these flags ask for. Returns 0, or raises CotenantError for wrong input."""
     # Records stay until the end: garbage collection over a million of them would take a fifth of the time.
     gc.disable()
-    result = load(*spooled(given.places), suite=given.suite, name=given.job, run_class=given.run_class, tell=warn)
+    result = load(*spooled(given.places), suite=given.suite, name=given.job, tell=warn)
     summary = result.summary
     # These forms of output do not hold the notes.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
@@ -68,10 +66,6 @@ def report(given: argparse.Namespace) -> int:
 def _say(table: ResultTable, form: str) -> None:
     warn(*table.notes)
     tell_grid(table.grid, form)
-    for grid in table.more if form in ("text", "md") else ():
-        if form == "md":
-            tell("")  # without it Markdown reads both tables as one
-        tell_grid(grid, form)
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:
@@ -115,11 +109,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
     if given.figures is not None:
         prepare_directory(given.figures, "--figures names another directory.")
         figures.write_charts(charts, figures.job_names(summary.jobs), given.figures)
-        grids = {name: MAKERS[name].grids(summary, result.records)[0] for name in IN_FIGURES}
-        tabulars = {name: figures.latex(grid) for name, grid in grids.items() if grid.shown_rows}
-        for name, text in tabulars.items():
-            write_whole(given.figures / f"{name}.tex", text.encode(errors="replace"))
-        warn(f"{many(len(charts), 'chart')} as SVG and PDF and {many(len(tabulars), 'table')} in {given.figures}.")
+        warn(f"{many(len(charts), 'chart')} as SVG and PDF in {given.figures}.")
 
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path]) -> None:

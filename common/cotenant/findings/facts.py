@@ -55,11 +55,10 @@ class SelfTest:
 
 @dataclass(frozen=True, slots=True)
 class JobNeeds:
-    """The needs that one job lacks here: a reason that it cannot start, packages, input."""
+    """The needs that one job lacks here: a reason that it cannot start, input."""
 
     name: str
     refusal: Finding | None = None
-    packages: tuple[str, ...] = ()
     missing: tuple[Path, ...] = ()
     reads: int = 0
     """How many inputs it reads, missing ones included."""

@@ -44,6 +44,7 @@ COUNTED = {
     "oom_kills": ("memory", "memory.events", "oom_kill"),
     "oom_group_kills": ("memory", "memory.events", "oom_group_kill"),
 }
+STALLS = ("cpu", "memory", "io")
 
 
 class V2Slice(CgroupSlice):
@@ -94,6 +95,17 @@ class V2Slice(CgroupSlice):
 
     def memory_used_bytes(self) -> int | None:
         return self._count("memory", "memory.current")
+
+    def _stalled_us(self) -> dict[str, int]:
+        """Lines are `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst)."""
+        totals: dict[str, int] = {}
+        for what in STALLS:
+            try:
+                lines = cgroupfs.read(self._directory / f"{what}.pressure").splitlines()
+                totals |= {f"stalled_{what}_{line.split()[0]}_us": int(line.rpartition("total=")[2]) for line in lines}
+            except (OSError, ValueError, IndexError):
+                continue
+        return totals
 
     def _throttled(self) -> Throttled:
         return throttled(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.choices import CachePolicy
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.exec import supervise
 from cotenant.suite.foreign import Foreign
@@ -68,25 +67,3 @@ def number_behind(words: Sequence[str], *flags: str) -> int:
     """Return the last number behind one of a flag's names, with a space or `=` between; 0 if there is none."""
     value = value_behind(words, *flags)
     return int(value) if value.isdecimal() else 0
-
-
-def nocache_prefix(policy: CachePolicy, in_image: bool = False) -> list[str]:
-    """Return the words before a tenant's command under `nocache`: the program of that name.
-
-    The program asks the kernel to forget pages read through a file descriptor; mapped files stay. It preloads a
-    library, which a container's image does not have. Raises CotenantError.
-    """
-    if policy != "nocache":
-        return []
-    if in_image:
-        raise CotenantError(
-            "--cache nocache has no effect on a command inside an image.",
-            "Use --cache drop, which empties the cache of a launch's inputs before it.",
-        )
-    program = shutil.which("nocache")
-    if program is None:
-        raise CotenantError(
-            "--cache nocache needs the program nocache, which is not on PATH.",
-            "apt-get install nocache, or use --cache drop, which empties the cache of a launch's inputs before it.",
-        )
-    return [program]

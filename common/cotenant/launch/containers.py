@@ -66,10 +66,6 @@ class Image:
         names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
         return [self.program, *_podman_run(os.geteuid()), *devices, *mounts, *names, self.name, *command]
 
-    def inside(self, line: Sequence[str]) -> Sequence[str]:
-        """Return the command within a line of `around`: the words before it name paths, but no input data."""
-        return line[line.index(self.name) + 1 :]
-
 
 def _podman_run(user: int) -> list[str]:
     """Return podman's options: no cgroups of its own, the host's network and /dev/shm, the same limits and user.

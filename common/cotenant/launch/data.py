@@ -1,8 +1,4 @@
-"""Data of tenants: data sets, made by each benchmark's own `download_dataset.sh`, and their state in the page cache.
-
-The kernel charges a page to the first reader: of two tenants that read one data set, one pays for both. The cache
-policy cannot share that cost, but makes it the same in every launch, and records it.
-"""
+"""Data sets of tenants, made by each benchmark's own `download_dataset.sh`."""
 
 from __future__ import annotations
 
@@ -12,11 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cotenant.choices import CachePolicy
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
 from cotenant.isolation.entry import own_shm_can_be_had
@@ -27,7 +22,6 @@ from cotenant.launch.events import Interruption
 from cotenant.launch.observer import Observer
 from cotenant.launch.paths import RunPaths, is_shared_memory
 from cotenant.launch.start import Options, Start
-from cotenant.machine.page_cache import Cached, drop, treat, warm
 from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.suite.cells import named_variables
 from cotenant.text import listed
@@ -37,7 +31,6 @@ POLL_S = 0.1
 
 Ready = list[tuple[Start, str | None]]
 """Starts, each with the reason why its data is missing, or None if it is there."""
-_ACTIONS: dict[CachePolicy, Callable[[int], None]] = {"drop": drop, "warm": warm}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +116,3 @@ def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruptio
     if status in (0, EXIT_FOREIGN_FILES):
         return Prepared(foreign=status != 0)
     return Prepared(f"{script} ended with exit status {status}; run it by hand to see why.")
-
-
-def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Path, ...]:
-    """Return the data of a launch's tenants: every path among their arguments that exists and is not an output.
-
-    A path may follow a `=`; a relative one starts at the tenants' working directory, which is ours.
-    """
-    words = {part for command in commands for word in command[1:] for part in (word, word.partition("=")[2]) if part}
-    ours = (paths.output, *paths.own)
-    # `exists` raises for a word that is too long to name a file.
-    named = {path for word in words if os.access(path := Path(word).absolute(), os.F_OK)}
-    return tuple(sorted(path for path in named if not any(path.is_relative_to(own) for own in ours)))
-
-
-def prepare_cache(policy: CachePolicy, inputs: Sequence[Path], stop: Callable[[], bool]) -> Cached | None:
-    """Bring the inputs of a launch into the cache state that the policy asks for; None if it asks for none."""
-    action = _ACTIONS.get(policy)
-    return None if action is None else treat(inputs, action, stop)

@@ -27,7 +27,7 @@ from cotenant.launch.crowd import Crowd
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
-from cotenant.launch.memory import KillWatch
+from cotenant.launch.memory import kills_outside
 from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.origin import origin_of
@@ -37,6 +37,7 @@ from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, start_tenant
 from cotenant.launch.turns import Turns
+from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
 from cotenant.nodes.connection import Connection
 from cotenant.nodes.peers import NO_PEERS, Peers
@@ -83,7 +84,7 @@ class Launch:
     crowd: Crowd | None = None
     """The searcher that chooses how many of its tenants run beside each other; None if all do."""
     _events: Events = field(default_factory=Events, init=False)
-    _kills: KillWatch = field(default_factory=KillWatch, init=False)
+    _kills_before: int = field(default_factory=memory_kills, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
     _turns: Turns = field(init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
@@ -110,7 +111,6 @@ class Launch:
         try:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
-                leaving.callback(self._kills.close)
                 for connection in self.peers.connections():
                     self._events.on_readable(connection, self._hear, connection)
                 try:
@@ -186,9 +186,11 @@ class Launch:
                 poll_s = now_s
                 self._poll()
             self._end_those_due(now_s, now_s - self._begun_s)
-        host = self._kills.so_far(self._tenants)
-        self._killed_outside = host.outside
-        return tuple(result_of(tenant, host) for tenant in self._tenants)
+        self._killed_outside = self._kills_outside()
+        return tuple(result_of(tenant, self._killed_outside) for tenant in self._tenants)
+
+    def _kills_outside(self) -> int:
+        return kills_outside(self._kills_before, self._tenants)
 
     def _wake(self) -> None:
         """Thaw every tenant that a schedule holds still: a frozen one neither ends when it is killed, nor finishes
@@ -226,7 +228,7 @@ class Launch:
         lost = next((tenant for tenant in self._tenants if tenant.lost), None)
         if lost is not None and not self._told:
             self._told = True
-            self.peers.fail(lost.reason or outcome_of(lost, self._kills.so_far(self._tenants)))
+            self.peers.fail(lost.reason or outcome_of(lost, self._kills_outside()))
 
     def _poll(self) -> None:
         for tenant in self._tenants:
@@ -505,7 +507,7 @@ class Launch:
         if self._phase >= Phase.LOAD:
             self._stop_if_done()
         else:
-            outcome, message = outcome_of(tenant, self._kills.so_far(self._tenants))
+            outcome, message = outcome_of(tenant, self._kills_outside())
             sentence = f"User {tenant.index} ended before GO ({outcome}): {message}"
             self._kill([other for other in self._tenants if other is not tenant], ("aborted", sentence))
 

@@ -1,16 +1,15 @@
-"""Launches a start's tenants, with its inputs read and its meters held around it."""
+"""Launches a start's tenants, with its meters held around it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
 from cotenant.isolation.slice import Slice
-from cotenant.launch import data
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
@@ -37,17 +36,14 @@ class Launcher:
     observer: Observer
 
     def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
-        """Launch a start's tenants; the meters also cover the time before and after, from the reading of input on.
+        """Launch a start's tenants; the meters also cover the time before and after.
 
         Raises IsolationError.
         """
         suite, reaper = self.suite, self.resources.reaper
-        options, machine, slices = suite.options, suite.machine, [spec.slice for spec in start.specs]
+        machine, slices = suite.machine, [spec.slice for spec in start.specs]
         shared_before = shared_files().keys()
         limits = limits.of_job(start.timeout_s)
-        commands = [options.image.inside(spec.command) if options.image else spec.command for spec in start.specs]
-        inputs = data.input_paths(commands, suite.paths)
-        cached = data.prepare_cache(options.cache, inputs, lambda: bool(self.interruption.requested))
         begin_ticks = now_ticks()
         with meters_of(machine, slices) as sampling, self.resources.output.logs() as logs, isolation_errors():
             launch = Launch(
@@ -78,8 +74,6 @@ class Launcher:
                 left_behind = left_behind or str(error)
         if given := held():
             meters["slurm"] = given
-        if cached is not None:
-            meters["input"] = asdict(cached)
         # If each tenant has a /dev/shm of its own, new files in the machine's are not theirs.
         if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new

@@ -1,16 +1,12 @@
-"""Finds which memory was full when the kernel killed a tenant's process: its slice's, a higher cgroup's, the host's."""
+"""Finds which memory was full when the kernel killed a tenant's process: its slice's, or the host's."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.command import BATCH_FLAGS, number_behind
 from cotenant.launch.tenant import Reason, Tenant
-from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.machine.load import memory_kills
-from cotenant.procfs import format_list
 from cotenant.results.build import tenant_part
 from cotenant.text import gib
 
@@ -19,111 +15,40 @@ NEAR_LIMIT = 0.99
 OWN, HOST = "out_of_memory", "host_out_of_memory"
 
 
-@dataclass(frozen=True, slots=True)
-class HostKills:
-    """The kernel's kills for memory during a launch: the number `outside` the slices, and those in the kernel's log.
-
-    Kills in another full cgroup, which holds no slice, do not count as outside: they put no pressure on tenants.
-    """
-
-    outside: int = 0
-    logged: tuple[MemoryKill, ...] = ()
+def kills_outside(before: int, tenants: Iterable[Tenant]) -> int:
+    """Return the kernel's kills for memory outside the slices of `tenants`; `before`: its count at the launch's
+    start."""
+    return max(0, memory_kills() - before - sum(tenant.after.oom_kills or 0 for tenant in tenants))
 
 
-class KillWatch:
-    """Watches the kernel's kills for memory from its construction on."""
-
-    def __init__(self) -> None:
-        self._log, self._logged = KernelLog(), list[MemoryKill]()
-        self._before = memory_kills()
-
-    def so_far(self, tenants: Collection[Tenant]) -> HostKills:
-        """Return the kills so far; those in the slices of `tenants` are taken off the kernel's count."""
-        self._logged += self._log.kills()
-        own = sum(tenant.after.oom_kills or 0 for tenant in tenants)
-        elsewhere = sum(_elsewhere(kill, tenants) for kill in self._logged)
-        return HostKills(max(0, memory_kills() - self._before - own - elsewhere), tuple(self._logged))
-
-    def close(self) -> None:
-        self._log.close()
-
-
-def out_of_memory(tenant: Tenant, host: HostKills) -> Reason | None:
+def out_of_memory(tenant: Tenant, outside: int) -> Reason | None:
     """Return (outcome, message) if the kernel killed a process of the tenant for memory, else None.
 
-    The kernel's log names the process and the limit; without it the slice's counter of kills decides, whatever the exit
-    status. Then the cause is the slice if its count of reached limits or, if the kernel has none, its peak says so.
-    Only if the slice counts no kills are others on this host taken for the reason of the tenant's end.
+    The slice's counter of kills decides, whatever the exit status. The cause is the slice if its count of reached
+    limits or, if the kernel has none, its peak says so. Only if the slice does not count kills are those `outside` the
+    slices taken for the reason of the tenant's end.
     """
     counted = tenant.after
-    for kill in host.logged:
-        # Without a cgroup only the tenant's first process is known, by its number.
-        if _inside(kill.victim, tenant) or kill.pid == tenant.process.pid:
-            return _by_the_log(tenant, kill)
-    if counted.oom_kills is None and tenant.reason is None and tenant.status == -9 and host.outside > 0:
+    if counted.oom_kills is None and tenant.reason is None and tenant.status == -9 and outside > 0:
         return HOST, "It was killed while the host ran out of memory. Use a larger --reserve."
     if not counted.oom_kills:
         return None
+    limit_bytes, peak_bytes = tenant.read_back.memory_bytes or 0, counted.memory_peak_bytes or 0
+    size = gib(limit_bytes)
     if counted.oom_events:
-        return _own(tenant)
-    size = gib(tenant.read_back.memory_bytes or 0)
-    if counted.oom_events is None and _may_be_full(tenant.read_back, counted):
         return OWN, (
-            f"The kernel killed a process of it for memory, the {size} of its slice or the host's: no log says which. "
-            f"{_half_batch(tenant)} Or use a larger --reserve."
+            f"It needed more than the {size} of its slice, and the kernel killed a process of it. {_half_batch(tenant)}"
         )
-    peak = gib(counted.memory_peak_bytes or 0)
-    return HOST, (
-        f"The kernel killed a process of it while its slice used at most {peak} of {size}: "
-        "the host or a NUMA node of it was out of memory. Use a larger --reserve."
-    )
-
-
-def _inside(cgroup: str, tenant: Tenant) -> bool:
-    """Return whether a cgroup, whose path begins at the kernel's root, is the tenant's slice or below it.
-
-    Only the end of the slice's path is compared, `<run>/t<i>`: inside a container our paths begin elsewhere.
-    """
-    return any(f"/{'/'.join(file.parts[-3:-1])}/" in f"{cgroup}/" for file in tenant.live.entry.procs_files[:1])
-
-
-def _elsewhere(kill: MemoryKill, tenants: Collection[Tenant]) -> bool:
-    """Return whether a kill was for the limit of a cgroup that holds no tenant's slice, as far as our paths tell."""
-    places = [f"{file.parent}/" for tenant in tenants for file in tenant.live.entry.procs_files[:1]]
-    if kill.limited is None or not places or any(_inside(kill.victim, tenant) for tenant in tenants):
-        return False
-    return not any(f"{kill.limited}/" in place for place in places)
-
-
-def _by_the_log(tenant: Tenant, kill: MemoryKill) -> Reason:
-    if kill.limited is not None and _inside(kill.limited, tenant):
-        return _own(tenant)
-    if kill.limited is not None:
-        return HOST, (
-            f"The kernel killed a process of it for the limit of the cgroup {kill.limited}, above its slice. "
-            "Raise that limit, or use a larger --reserve."
-        )
-    if kill.nodes:
-        return HOST, (
-            f"The kernel killed a process of it because NUMA node {format_list(kill.nodes)} was full, not its slice. "
-            "Use a larger --reserve, or --mems all."
+    # Page cache alone can also raise the peak so far.
+    if counted.oom_events is None and peak_bytes >= NEAR_LIMIT * limit_bytes:
+        return OWN, (
+            f"It reached the {size} of its slice, and the kernel killed a process of it: for that limit or because the "
+            "host was full, which cgroup v1 does not count. Use a larger --reserve if the host was. "
+            f"{_half_batch(tenant)}"
         )
     return HOST, (
-        "The kernel killed a process of it because the host itself was out of memory. Use a larger --reserve."
-    )
-
-
-def _may_be_full(limits: ReadBack, counted: Counters) -> bool:
-    """Return whether the slice may have reached its limit, by its peak; page cache alone can also raise it so far."""
-    if limits.memory_bytes is None or counted.memory_peak_bytes is None:
-        return True
-    return counted.memory_peak_bytes >= NEAR_LIMIT * limits.memory_bytes
-
-
-def _own(tenant: Tenant) -> Reason:
-    return OWN, (
-        f"It needed more than the {gib(tenant.read_back.memory_bytes or 0)} of its slice, and the kernel killed a "
-        f"process of it. {_half_batch(tenant)}"
+        f"The kernel killed a process of it while its slice used at most {gib(peak_bytes)} of {size}: the host, a NUMA "
+        "node of it or a cgroup above the slice was full. Use a larger --reserve."
     )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cotenant.choices import TRANSCRIPT
 from cotenant.confidential import by_new_key, words_without
-from cotenant.errors import CotenantError
 from cotenant.finding import survived
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
@@ -17,11 +15,8 @@ from cotenant.launch.output import Output
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import begin
 from cotenant.launch.start import Start
-from cotenant.results.journal import Challenged, Ended, Launched, now
+from cotenant.results.journal import Ended, Launched, now
 from cotenant.results.record import Record, cell_of, why_no_blocks
-
-if TYPE_CHECKING:
-    from cotenant.challenge.vendor import Buyer
 
 
 class Recorder:
@@ -54,9 +49,8 @@ class Recorder:
         from cotenant.launch.records import SuiteFacts, parts_of, records_of
 
         suite, options = self._suite, self._suite.options
-        policies = {"cache": options.cache, **limits.policies()}
         findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
-        seen = (suite.machine_facts, suite.backend, policies, findings, self._conceal)
+        seen = (suite.machine_facts, suite.backend, limits.policies(), findings, self._conceal)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
         records: list[Record] = []
         for part, own in parts_of(result, start):
@@ -68,17 +62,6 @@ class Recorder:
             host = suite.machine.hostname
             self._journal(Launched, label=start.key, outcomes=outcomes, records=files, host=host)
         return records
-
-    def keep_transcript(self, start: Start, buyer: Buyer, launch: str, interrupted: Callable[[], str | None]) -> str:
-        """Get and keep the buyer's transcript of a launch, which waits for its replays; return a line to print."""
-        try:
-            content, line = buyer.transcript(launch, interrupted)
-        except CotenantError as error:
-            return f"warning: {start.label}: no transcript of the challenge: {error}"
-        options = self._suite.options
-        name = f"{options.suite.name}.R{options.uid}.{launch}{TRANSCRIPT}"
-        self._journal(Challenged, label=start.key, files=self._output.write(name, content))
-        return line
 
     def end(self, interrupted: str | None) -> None:
         """Write an entry on the suite's end into the journal."""
@@ -92,7 +75,7 @@ class Recorder:
             for record in self._records
         )
 
-    def _journal(self, entry: type[Launched | Challenged | Ended], **fields: Any) -> None:
+    def _journal(self, entry: type[Launched | Ended], **fields: Any) -> None:
         options = self._suite.options
         self._output.journal(entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from cotenant.choices import BaselineKind, CachePolicy
+from cotenant.choices import BaselineKind
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -21,7 +21,7 @@ from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
-from cotenant.launch.command import interpreter, nocache_prefix, resolve_command, resolve_foreign, supervised
+from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
@@ -43,24 +43,19 @@ from cotenant.suite.cells import (
     Job,
     JobCell,
     arguments,
-    challenged,
     expand,
     fitting,
     swept,
-    why_unchallenged,
     without_unsupported,
 )
-from cotenant.suite.duets import Duet
+from cotenant.suite.duets import BETWEEN, Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import JOINED, Mix
-from cotenant.suite.pressure import LAUNCHED, level_of, why_unpressed
+from cotenant.suite.pressure import why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
-
-if TYPE_CHECKING:
-    from cotenant.challenge.vendor import Buyer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +88,21 @@ class Options:
     """Our own jobs of known pressure, which are in mixes only, and do not get a user's arguments for benchmarks."""
     memory_class: str | None = None
     image: Image | None = None
-    cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
     within_s: float | None = None
     """The seconds of the whole suite, if no flag says how much a launch measures."""
     counted_by: str = ""
     """The flag that sets the number of observations, so that a baseline by blocks is not possible."""
-    challenge: Buyer | None = None
-    """The buyer's address: each job is launched once more, deterministic, and answers the buyer."""
     raise_error: bool = False
     resume: bool = False
     cluster: Cluster | None = None
     """This host's place among several, over which every launch of the group `all` extends."""
     extra: tuple[str, ...] = ()
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The words behind `--`; in a duet its sides have them."""
+        return self.extra if self.duet is None else (*self.duet.sides[0], BETWEEN, *self.duet.sides[1])
 
     def plan(self, machine: Machine) -> Plan:
         """Return each tenant's slice of a machine. Raises CotenantError."""
@@ -152,8 +149,6 @@ class Start:
     timeout_s: float | None = None
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
-    challenged: bool = False
-    """Whether its tenants answer the buyer in `Options.challenge`, who knows it by a random name (`in_front_of`)."""
     takes_turns: bool = False
     """Whether its tenants are measured by blocks, alone and beside each other in one launch, if that is possible."""
     without_blocks: bool = False
@@ -226,13 +221,6 @@ class Start:
     def key(self) -> str:
         """The key of the launch in its suite: label, and for tenants alone, who share one, the tenant's number."""
         return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
-
-    def in_front_of(self, buyer: Buyer, launch: str) -> Start:
-        """Return a copy with the buyer's address, token and name of the launch in its tenants' environment."""
-        variables = buyer.variables(launch)
-        return replace(
-            self, specs=tuple(replace(spec, environment=spec.environment | variables) for spec in self.specs)
-        )
 
     @property
     def sharers(self) -> int:
@@ -317,10 +305,6 @@ class Resolver:
         sentences += [f"{mix.name}: left out, as {why}" for mix in self._mixes if (why := self._why_not(mix))]
         if self._why_apart and any(mix.pairs for mix in self._options.mixes):
             sentences.append(f"Each pair is a launch by itself: {self._why_apart}.")
-        if self._options.challenge is not None:
-            every = [cell for job in self._jobs for cell in fitting(job, self.ranks)]
-            whys = ((cell.label, why_unchallenged(cell, self._options.extra)) for cell in every)
-            sentences += [f"{label}: no challenge, as {why}." for label, why in whys if why]
         return (*sentences, *self._sizing.left_out(self._jobs))
 
     @property
@@ -441,11 +425,9 @@ class Resolver:
         mix: str = "",
         pairing: Pairing | None = None,
     ) -> Start:
-        """Return the launch of all tenants: by blocks, unless one is a neighbour that presses even when frozen."""
+        """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options = self._options
-        known = (level_of(program.cell.label) for program in programs)
-        at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
-        by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1 and not at_rest_too
+        by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1
         by_design = options.duet is not None or options.crowd is not None
         start = self._start(label, programs, slices, in_parts=by_design or pairing is not None)
         return replace(start, mix=mix, takes_turns=by_design or by_blocks, pairing=pairing, crowd=options.crowd)
@@ -474,19 +456,6 @@ class Resolver:
             alone = self._start(label, (program,), (slices[tenant].alone,))
             kind: Baseline = "whole" if options.baseline == "whole" else "quick"
             yield replace(alone, baseline=kind, stands_for=stands_for, without_blocks=start.takes_turns)
-        if options.challenge is not None and not start.mix and not why_unchallenged(start.cell, options.extra):
-            yield self._challenged(start, options.challenge)
-
-    def _challenged(self, start: Start, buyer: Buyer) -> Start:
-        """Return the same launch again, deterministic, for the buyer."""
-        whole = start.programs[0]
-        cell = challenged(whole.cell)
-        # An image's engine passes on only variables that it is told of; their values come with the launch.
-        own = {"BENCH_NAME": cell.job.name} | dict.fromkeys(buyer.variables(""), "")
-        named = tuple(variables | own for variables in whole.variables)
-        programs = (replace(whole, cell=cell, variables=named),) * len(start.specs)
-        slices = [spec.slice for spec in start.specs]
-        return replace(self._start(cell.label, programs, slices), challenged=True)
 
     def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
@@ -521,7 +490,6 @@ class Resolver:
             # A missing directory cannot be bound; the default one is below the base.
             places |= {paths.data} if paths.data.is_dir() else set()
             words = options.image.around(words, slice_.accelerators, places, environment)
-        words = [*nocache_prefix(options.cache, options.image is not None), *words]
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
 
 

@@ -6,13 +6,12 @@ import contextlib
 import hashlib
 import itertools
 import json
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from cotenant.errors import NodeLostError
+from cotenant.errors import CotenantError, NodeLostError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.launch import data
@@ -22,7 +21,7 @@ from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
 from cotenant.launch.paths import cleared
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
@@ -62,7 +61,10 @@ class SuiteRun:
     records: list[Record] = field(default_factory=list, init=False)
 
     def run(self) -> SuiteResult:
-        """Launch every cell. Raises CotenantError; leaves no process or cgroup behind."""
+        """Launch every cell. Raises CotenantError, also if a program refuses words after `--`.
+
+        It leaves no process or cgroup behind.
+        """
         begin_s = time.monotonic()
         with self._running() as (resources, interruption, stack):
             coordinator = self._gather(stack, interruption)
@@ -70,11 +72,13 @@ class SuiteRun:
             starts = recorder.begin(self.tell)
             restored = len(self.records)
             launcher = Launcher(self.suite, resources, interruption, self.observer)
-            _Launches(launcher, recorder, coordinator, self.tell, self.earlier).run(starts)
+            refused = _Launches(launcher, recorder, coordinator, self.tell, self.earlier).run(starts)
             recorder.end(interruption.requested)
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
             resources.output.check_name()
+        if refused:
+            raise CotenantError(refused)
         # A caller that launches more after this has to know of a signal that came while slices were removed.
         return SuiteResult(self.records, interruption.requested, self.records[restored:])
 
@@ -136,8 +140,9 @@ class _Launches:
     tell: Callable[[str], None]
     earlier: int
 
-    def run(self, starts: Sequence[Start]) -> None:
-        """Make these launches until one fails under `--raise`, a node is lost, or a signal comes. Raises."""
+    def run(self, starts: Sequence[Start]) -> str:
+        """Make these launches until one fails under `--raise`, a program refuses words after `--`, a node is lost, or a
+        signal comes. Return the refusal, "" without one. Raises CotenantError."""
         suite, interruption = self.launcher.suite, self.launcher.interruption
         options = suite.options
         # Launches that replace the blocks of an earlier one have its position.
@@ -149,7 +154,7 @@ class _Launches:
         launched: set[str] = set()
         for start, missing in (*ready, *again):
             if interruption.requested:
-                return
+                break
             if start.key in launched or (start.without_blocks and not self.recorder.lacks_blocks(start)):
                 continue
             launched.add(start.key)
@@ -157,22 +162,24 @@ class _Launches:
             if suite.pace is not None:
                 left = [other for other in starts if other.key not in launched and not other.without_blocks]
                 limits = suite.pace.limits(limits, [start, *left])
-            records = self._launch(positions[start.key], start, missing, limits)
+            result, records = self._launch(positions[start.key], start, missing, limits)
+            if message := refusal(result, options.typed):
+                return f"{start.label}: {message}"
             if options.raise_error and not all(record.completed for record in records):
-                return
+                break
             if self.coordinator is not None and (lost := self.coordinator.lost()) is not None:
                 self.tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
-                return
+                break
+        return ""
 
-    def _launch(self, position: int, start: Start, missing: str | None, limits: Limits) -> list[Record]:
+    def _launch(
+        self, position: int, start: Start, missing: str | None, limits: Limits
+    ) -> tuple[LaunchResult, list[Record]]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
         output, begin_s, limits = resources.output, time.monotonic(), limits_alone(start.baseline, limits)
         observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
-        buyer, name = suite.options.challenge if start.challenged else None, secrets.token_hex(16)
-        if buyer is not None:
-            start = start.in_front_of(buyer, name)
         result = self._result(start, missing, limits)
         if suite.pace is not None and result.stop_ns:
             loaded_s = (result.stop_ns - min(go.t0_ns for go in result.gos.values())) / 1e9
@@ -185,14 +192,12 @@ class _Launches:
         observer.ended(records)
         if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
-        if buyer is not None:
-            self.tell(self.recorder.keep_transcript(start, buyer, name, lambda: self.launcher.interruption.requested))
         output.check()
         if result.left_behind:
             # The records are kept first. The suite ends, as the next launch would not be alone.
             with isolation_errors():
                 raise NotIsolatedError(result.left_behind)
-        return records
+        return result, records
 
     def _result(self, start: Start, missing: str | None, limits: Limits) -> LaunchResult:
         """Return the result of a launch on all its nodes."""

@@ -26,6 +26,7 @@ from cotenant.results.record import Side
 from cotenant.suite.foreign import Foreign
 
 LOG_TAIL_LINES = 5
+BETWEEN_LINES = " | "
 LOG_TAIL_BYTES = 8192
 
 Reason = tuple[str, str]
@@ -214,7 +215,7 @@ class Tenant:
         own = rank_log(self.spec.log, rank).name
         log = own if self.logs.kind_of(own) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
-        return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
+        return BETWEEN_LINES.join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
 def start_tenant(

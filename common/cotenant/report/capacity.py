@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, text_column
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
-from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing, enrolled
+from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing
 from cotenant.text import gib, joined, many
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -42,7 +42,7 @@ BINDING = {
 }
 
 
-def capacity_sentences(found: Carried, active: float | None = None) -> list[str]:
+def capacity_sentences(found: Carried) -> list[str]:
     """Return the answer: how many users, each one's share, the share with one more, and the result beside pressure."""
     if not found.settled:
         return [_no_answer(found)]
@@ -54,21 +54,15 @@ def capacity_sentences(found: Carried, active: float | None = None) -> list[str]
     # If no more were to be tried, no limit was met.
     if found.binding or users + found.step in found.confirmed:
         sentences.append(BINDING.get(found.binding) or _unbound(found))
-    if active is not None:
-        people = enrolled(users, active)
-        sentences.append(
-            f"Of {people} enrolled people more than {users} are active at once with a chance of 5 % at the most, if "
-            f"each is active by itself {100 * active:.3g} % of the time: that is a model (binomial), not measured."
-        )
     return sentences
 
 
-def capacity_grids(answers: Sequence[Carried], active: float | None) -> Iterator[Grid]:
+def capacity_grids(answers: Sequence[Carried]) -> Iterator[Grid]:
     """Yield the table over numbers of users, and below it the answer of each."""
     if any(found.searched or found.confirmed for found in answers):
         yield capacity_grid(answers)
     for found in answers:
-        text = " ".join(capacity_sentences(found, active))
+        text = " ".join(capacity_sentences(found))
         yield Grid((), (), notes=[((f"{found.share}: {text}" if found.share else text, "bold"),)])
 
 
@@ -107,7 +101,7 @@ def _has(requirement: Requirement) -> str:
 def _unbound(found: Carried) -> str:
     busy = "" if found.busy is None or found.alone is None else f"{found.busy:.1f} of {found.alone.processors} "
     kept = f"They kept {busy}processors busy: " if busy else "Nobody counted what they kept busy: "
-    return f"{kept}the limit may be bandwidth, caches, a disk (--sense tells), or other work on this machine."
+    return f"{kept}the limit may be bandwidth, caches, a disk (--pressure tells), or other work on this machine."
 
 
 def _next(found: Carried) -> str:
@@ -203,16 +197,9 @@ COLUMNS: Sequence[Column[Line]] = (
 )
 
 
-def capacity_document(answers: Sequence[Carried], active: float | None) -> dict[str, Any]:
+def capacity_document(answers: Sequence[Carried]) -> dict[str, Any]:
     """Return the answers for programs."""
     return {
         "schema": "cotenant-capacity-1",
-        "answers": [
-            asdict(found)
-            | {
-                "sentences": capacity_sentences(found, active),
-                "enrolled": None if active is None or not found.settled else enrolled(found.users, active),
-            }
-            for found in answers
-        ],
+        "answers": [asdict(found) | {"sentences": capacity_sentences(found)} for found in answers],
     }

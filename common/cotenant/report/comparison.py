@@ -18,9 +18,7 @@ from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 from cotenant.text import joined, printable
 
-HOST, CLASS, BENCHMARK, ITEM = "host", "class", "benchmark", "work_of_an_item"
-OF_TUNING = (BENCHMARK, "batch_size", "kernels")
-"""The words that may differ, beside the class, between a job and its tuned form; the work of an item may not."""
+HOST, BENCHMARK, ITEM, BATCH_SIZE = "host", "benchmark", "work_of_an_item", "batch_size"
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 TOO_CLOSE = "too close to the margin to tell with 1000 launches"
@@ -147,29 +145,6 @@ def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) ->
     return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
 
-def flagged(lines: SuiteComparison) -> list[str]:
-    """Return the jobs whose verdict is a claim, FASTER or SLOWER."""
-    return [line.job for line in lines.lines if line.verdict in CLAIMS]
-
-
-def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison:
-    """Return `first` with the flagged jobs judged by the launches of `again` alone.
-
-    The launches that raised a flag do not count again: they were chosen for being extreme, and new ones as a rule lie
-    nearer to the truth. If the new verdict is the opposite claim, neither is made.
-    """
-    lines = {line.job: line for line in first.lines}
-    for new in (line for line in again.lines if line.job in lines):
-        before, verdict = lines[new.job], new.verdict
-        ratio = "" if before.comparison is None else f", {before.comparison.ratio:.4f}"
-        note = joined("; ", f"CONFIRMED by new launches (before {before.verdict}{ratio})", new.note)
-        if new.verdict is not before.verdict:
-            verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
-            note = f"NOT {note}"
-        lines[new.job] = replace(new, verdict=verdict, note=note)
-    return replace(first, lines=tuple(lines.values()), suite_slower=_alarm([*lines.values()]))
-
-
 def _alarm(lines: Sequence[JobComparison]) -> bool | None:
     adjusted = holm([p for line in lines if line.comparison and (p := line.comparison.p_slower) is not None])
     return min(adjusted) < ALARM if adjusted else None
@@ -188,9 +163,9 @@ def _line(job: str, sides: Sides, margin: float, reason: str | None, same: bool)
         notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
     if unknown := [side for side, of in sides.items() if not all(_values(of, BENCHMARK))]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
-    if len(tuned := [side for side, of in sides.items() if "tuned" in _values(of, CLASS)]) == 1:
-        sizes = ("-".join(sorted(map(str, _values(of, "batch_size")))) for of in sides.values())
-        notes.append(f"{tuned[0]} is tuned, batch size {' -> '.join(sizes)}")
+    sizes = ["-".join(sorted(map(str, _values(of, BATCH_SIZE) - {None}))) for of in sides.values()]
+    if sizes[0] != sizes[1] and all(sizes):
+        notes.append(f"batch size {' -> '.join(sizes)}")
     if unaudited := [side for side, of in sides.items() if False in _values(of, "audited")]:
         notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
     hosts = [" and ".join(_hosts(of)) for of in sides.values()]
@@ -212,8 +187,8 @@ def _incomparable(sides: Sides, allowed: Collection[str], same: bool) -> str | N
         if (mixed := mixture(launches, allowed)) is not None:
             return f"{side} has launches of {mixed}; name a directory of one"
     beside = {*allowed}
-    if CLASS in allowed and len({"tuned" in _values(of, CLASS) for of in sides.values()}) > 1:
-        beside.update(OF_TUNING)
+    if BATCH_SIZE in allowed:
+        beside.update((BENCHMARK, "kernels"))  # They follow the batch size; the work of an item does not.
     if BENCHMARK in allowed:
         beside.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
     every = [*itertools.chain.from_iterable(sides.values())]

@@ -1,4 +1,4 @@
-"""The charts of a report's page as files of their own, SVG and PDF, and its tables as LaTeX (booktabs)."""
+"""The charts of a report's page as files of their own, SVG and PDF."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,30 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
-from cotenant.report.grid import Grid, present
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
 from cotenant.report.summary import JobSummary
 from cotenant.results.store import write_whole
-from cotenant.text import joined, printable
 
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
 """The colour on paper of each marker colour of a picture."""
 _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
-_SPECIAL = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "±": r"$\pm$",
-        "×": r"$\times$",
-        "−": r"$-$",
-        "≈": r"$\approx$",
-        "→": r"$\to$",
-    }
-    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    # At the begin of a row they would be arguments of the command that ends the row above.
-    | {sign: f"{{{sign}}}" for sign in "[*"}
-)
 _OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
 _OTHER_NAME = re.compile(r"[^\w.-]+")
 NAME_BYTES = 200
@@ -53,33 +36,6 @@ def collected() -> Iterator[dict[str, Axes]]:
     token = drawn.set(charts)
     yield charts
     drawn.reset(token)
-
-
-def latex(grid: Grid) -> str:
-    """Return one tabular of all groups with the rules of booktabs, without columns that a narrow page leaves out."""
-    shown = [column for column in grid.columns if column.seen != "files"]
-    columns = present(shown, grid.shown_rows)
-    kinds = "".join("l" if column.left else "r" for column in columns)
-    lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _line(column.heading for column in columns)]
-    titles = Counter(group.title for group in grid.groups)
-    for group in grid.groups:
-        lines.append(r"\midrule")
-        if group.title and len(grid.groups) > 1:
-            # The facts begin with the host, in which groups of one title differ.
-            place = group.facts.partition(";")[0] if titles[group.title] > 1 else ""
-            title = latex_text(joined(", ", group.title, place))
-            lines.append(rf"\multicolumn{{{len(columns)}}}{{l}}{{{title}}} \\")
-        lines += [_line(f"{cell.text} {cell.note}" for cell in row.in_order(columns)) for row in group.shown_rows]
-    return "\n".join(("% needs \\usepackage{booktabs}", *lines, r"\bottomrule", r"\end{tabular}", ""))
-
-
-def _line(cells: Iterable[str]) -> str:
-    return " & ".join(map(latex_text, cells)) + r" \\"
-
-
-def latex_text(text: str) -> str:
-    """Return a text as LaTeX prints it: its special characters escaped, in one line."""
-    return printable(text).translate(_SPECIAL)
 
 
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> None:

@@ -19,7 +19,6 @@ from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
-from cotenant.suite.cells import CHALLENGE
 from cotenant.suite.foreign import SUITE as OF_COMMANDS
 from cotenant.suite.jobfile import shipped_suites
 from cotenant.text import listed, many, printable
@@ -110,8 +109,8 @@ PASTED = {
     ),
 }
 """The command that mends a finding; `{again}`, which launches its jobs again, suffices if the host was the cause."""
-OF_NO_JOB = (IN_MIX, ".duet.", CHALLENGE)
-"""Parts of the names of records that `--name` does not know: of mixes, duets and challenged launches."""
+OF_NO_JOB = (IN_MIX, ".duet.")
+"""Parts of the names of records that `--name` does not know: of mixes and duets."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """Most further sentences of a rule below its worst one."""

@@ -26,7 +26,7 @@ from cotenant.text import joined, printable
 WANTED_LAUNCHES = 5
 NORMAL = 1.96
 """Standard deviations on either side that hold 95 % of a normal distribution."""
-CONDITIONS = ("isolation", "software", "cache", "device")
+CONDITIONS = ("isolation", "software", "device")
 """The words of works that must be equal between launches on one device and on several."""
 FIELDS = (
     *("model", "precision", "parallelism", "input", "foreign", "batch_size_per_device", "nodes", "devices", "unit"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 
 import polars as pl
 
 from cotenant.report import numbers
 from cotenant.report.alone import BaselineWord
-from cotenant.report.beside import INSTANCES, SLICES, StepTimes, measured, tenants_of, watts, why_not
+from cotenant.report.beside import SLICES, StepTimes, measured, tenants_of, watts, why_not
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
 from cotenant.report.kept import (
     OF_ENERGY,
@@ -29,7 +28,6 @@ from cotenant.results.table import Rows
 from cotenant.stats.interference import MixMeasures, ratios
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import across_launches
-from cotenant.stats.limits import LimitAccuracy, limit_accuracy
 
 EXCLUSIVE = "exclusive"
 """The mode of a tenant that has its device to itself."""
@@ -41,9 +39,8 @@ IS_SHARED = pl.any_horizontal(pl.col("sharers") > 1, pl.col("device_sharers") > 
 class SharePoint:
     """Equal tenants, `sharers` on each of `devices` devices or slices.
 
-    `measures` is None if progress is unknown: `note` says why. `entitlement` is one tenant's. `accuracy` is that of the
-    tenant that kept least, `settled_s` that of the one that took longest, `steps` those of the one with the slowest
-    p99. `energy` is together over alone.
+    `measures` is None if progress is unknown: `note` says why. `entitlement` is one tenant's. `steps` are those
+    of the tenant with the slowest p99. `energy` is together over alone.
     """
 
     suite: str
@@ -55,8 +52,6 @@ class SharePoint:
     devices: int
     entitlement: float
     measures: MixMeasures | None
-    accuracy: LimitAccuracy | None
-    settled_s: float | None
     baseline: BaselineWord
     verdict: str
     note: str
@@ -93,14 +88,6 @@ def _point(job: JobSummary) -> SharePoint:
     measures, energy = (None, None) if note else measured([job], tenants)
     if measures is None:
         note = note or "no repetition has all users together and alone"
-    frame = job.members.columns("settled_s", "device_load_percent", "entitlement")
-    entitlement = frame["entitlement"][0] or 1 / first.sharers
-    loads = frame["device_load_percent"].drop_nulls()
-    accuracy = None
-    # A tenant of an instance has the same instance when alone: no rate on the whole device is known.
-    if measures is not None and first.mode != INSTANCES:
-        load = None if loads.is_empty() else median(loads)
-        accuracy = limit_accuracy(measures.progress[measures.worst], entitlement, load)
     joules = ratios(watts([job]), job.together.node)
     return SharePoint(
         suite=job.suite,
@@ -111,10 +98,8 @@ def _point(job: JobSummary) -> SharePoint:
         sharers=first.sharers,
         # For three tenants on two devices the sum is two: 1/2 + 1/2 + 1.
         devices=round(sum(1 / tenant.sharers for tenant in tenants)),
-        entitlement=entitlement,
+        entitlement=job.members.columns("entitlement")["entitlement"][0] or 1 / first.sharers,
         measures=measures,
-        accuracy=accuracy,
-        settled_s=None if frame["settled_s"].has_nulls() else max(frame["settled_s"]),
         baseline=first.baseline,
         verdict=job.verdict,
         note=note,
@@ -129,15 +114,12 @@ def _point(job: JobSummary) -> SharePoint:
 
 LEGEND = (
     "K: users on each device or slice. STP: the sum of rates over those alone, how many whole devices the shared ones "
-    "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices. accuracy: what the user that kept least got over what "
-    "it was entitled to; unclear: its interval reaches into the 5 % around 1 and beyond; not reached: its device "
-    "idled, so that the limit was never tried. Of mig a whole device is an instance. settled: when the last "
-    "user's rate had come to within 5 % of its final one."
+    "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices. Of mig a whole device is an instance."
 )
 FIELDS = (
     *("suite", "host", "job", "isolation", "mode", "sharers", "entitlement"),
     *(field for name in ("stp", "antt", "worst_slowdown") for field in kept_fields(name)),
-    *("fairness", "tax", *kept_fields("accuracy"), "limit", "settled_s", "baseline", "verdict", "note"),
+    *("fairness", "tax", "baseline", "verdict", "note"),
     *("joules_per_item", *kept_fields("energy"), *STEP_FIELDS),
 )
 
@@ -156,9 +138,6 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     *_measured("worst_slowdown", "worst slowdown")[:2],
     *_measured("fairness", "fairness")[:1],
     Column("tax", lambda point: number(point.measures.tax.value if point.measures else None, numbers.percent, "tax")),
-    *kept_columns("accuracy", lambda point: getattr(point.accuracy, "accuracy", None), "accuracy")[:2],
-    text_column("limit", lambda point: point.accuracy.verdict if point.accuracy else "", "limit"),
-    Column("settled", lambda point: number(point.settled_s, "{:.1f} s".format, "settled_s")),
     Column(
         "J per item", lambda point: number(point.joules_per_item, "{:.3g}".format, "joules_per_item"), optional=True
     ),

@@ -97,7 +97,7 @@ def _with_span(ratio: float, interval: tuple[float, float] | None) -> str:
 # Capacity
 
 
-def capacity_page(answers: Sequence[Carried], active: float | None, lines: Sequence[str]) -> str:
+def capacity_page(answers: Sequence[Carried], lines: Sequence[str]) -> str:
     """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
     sections = []
     for at, found in enumerate(answers):
@@ -108,6 +108,6 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
             picture = Picture(over_users(found, f"c{at}"), chart, OF_CAPACITY)
             section = section._replace(pictures=[picture], table=capacity_grid([found]))
         sections.append(section)
-    answer = [sentence for found in answers for sentence in capacity_sentences(found, active)]
+    answer = [sentence for found in answers for sentence in capacity_sentences(found)]
     labels = ", ".join(dict.fromkeys(found.label for found in answers))
     return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections, pasted=lines)

@@ -1,7 +1,7 @@
 """THE table: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
-be equal where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
+be equal where rates are compared, and `help records`. Reports compute with rows: raw observations, samples of
 meters and sentences of findings are in the records only.
 """
 
@@ -22,7 +22,6 @@ from cotenant.results.decoded import Decoded, mapping_of, part_of, text_of
 from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
-from cotenant.stats.limits import settled_s
 
 Check = Callable[[pl.Expr], pl.Expr]
 KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
@@ -143,13 +142,6 @@ def _loaded_s(record: Decoded) -> float | None:
     return (end - go) / 1e9 if known else None
 
 
-def _settled_s(record: Decoded) -> float | None:
-    made = (row for row in record.observations if row.kind == "all")
-    seen = [row for row in made if row.possible and row.items is not None]
-    ends_s = [(row.end_ns - seen[0].start_ns) / 1e9 for row in seen]
-    return settled_s(ends_s, [(row.items or 0.0) * 1e9 / (row.end_ns - row.start_ns) for row in seen])
-
-
 def _load(record: Decoded) -> float | None:
     loads = [meter.mean for meter in own_meters(record) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
@@ -189,10 +181,9 @@ COLUMNS: tuple[RecordColumn, ...] = (
         at="observed.work_learned",
     ),
     # Values that have to be equal, in the order in which a difference is named.
-    text("run_class", "`base`, or `tuned`: its arguments were searched for", equal=True, word="class"),
+    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
-    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
     whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
     whole("tenants", "tenants of the launch", equal=True),
@@ -223,12 +214,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("neighbours", "in a mix the jobs of the other tenants, sorted, by commas", equal=True),
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
-    text(
-        "cache",
-        "the policy for the page cache of its input: `none`, `nocache`, `drop` or `warm`",
-        "isolation.policies.cache",
-        equal=True,
-    ),
     text(
         "kernels",
         "its optimizers, whether cuDNN tried its convolutions, and a memory format that is not the usual one",
@@ -265,12 +250,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("mean_s", "mean seconds of an observation", "train.avg"),
     number("observed_s", "seconds inside its observations, kept or not, across no border of blocks", of=_observed_s),
     number("loaded_s", "seconds from GO to the end of its load", of=_loaded_s),
-    number(
-        "settled_s",
-        "seconds after its first observation until its rate stayed within 5 % of its final one",
-        of=_settled_s,
-        check=not_negative,
-    ),
     number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
     measured("tflops", "counted operations per second of the median observation, in 10^12", "meters.compute.tflops"),
     measured("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu"),
@@ -397,7 +376,7 @@ TRUST = (
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
-SENSED = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
+BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""

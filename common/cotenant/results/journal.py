@@ -71,15 +71,7 @@ class Ended(_Entry, frozen=True, tag="end"):
     host: str = ""
 
 
-class Challenged(_Entry, frozen=True, tag="challenge"):
-    """The arrival of a buyer's transcript of a launch, with the name of its file and its SHA-256."""
-
-    label: str
-    time: str
-    files: dict[str, str]
-
-
-Entry = Started | Launched | Challenged | Ended
+Entry = Started | Launched | Ended
 
 
 class _Line(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from cotenant.choices import RunClass
 from cotenant.decoding import decoded
 from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
@@ -251,7 +250,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     unenforced: list[str]
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
-    """Policies of all tenants alike: `cache` and `on_oom`; where they are set, `budget_s`, `until_interval`,
+    """Policies of all tenants alike: `on_oom`; where they are set, `budget_s`, `until_interval`,
     `settle_s`, `at_least_s` and `at_most_s`; `memory_class` where the job takes its batch size from the table of
     sizes."""
     uncounted: list[str] = []
@@ -366,8 +365,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
     neighbours: list[str] = []
     """In a mix: the jobs of the other tenants, sorted."""
-    run_class: RunClass = "base"
-    """`tuned`: the arguments of its job were searched for on a machine (docs/run-rules.md)."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int
@@ -398,7 +395,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     meters: dict[str, Any]
     """Samples while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
     observed: dict[str, Any]
-    """The work that really ran: dtype, device, world size, compiled or not."""
+    """The work that really ran: dtype, device, world size, whether compiled and in which mode."""
     findings: list[Finding]
     """The findings on the number's validity."""
     blocks: Blocks | None = None

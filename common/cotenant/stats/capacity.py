@@ -6,7 +6,6 @@ the inverse of a step's time. Users of one number are equals, so that they share
 
 from __future__ import annotations
 
-import bisect
 import enum
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,6 @@ from cotenant.stats.kept import t_975
 
 STARVED = 2.0
 """A user that lies so many half-widths below a requirement lies there whoever was chosen for being the worst."""
-UNLIKELY = 0.05
 
 Values = Mapping[int, float]
 """The value of each user in one round, or launch."""
@@ -111,21 +109,6 @@ def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimat
 def means_of(rows: Sequence[Values]) -> dict[int, float]:
     """Return the mean value of each user over rounds, or launches, that all have the same users."""
     return {user: fmean(row[user] for row in rows) for user in sorted(rows[0])}
-
-
-def enrolled(users: int, active: float) -> int:
-    """Return the most people of whom more than so many are active at once with a chance of 5 % at the most.
-
-    Each is active by itself with the chance `active`: the count is binomial, which is a model. Raises ValueError for a
-    chance that is none.
-    """
-    if not 0 < active <= 1:
-        raise ValueError(f"{active} is no chance to be active")
-    from scipy.stats import binom  # takes a second to import, and few ask for it
-
-    # Of users / active people as many are active at one moment out of two.
-    people = range(users, math.ceil(users / active) + 1)
-    return people[bisect.bisect_right(people, UNLIKELY, key=lambda count: binom.sf(users, count, active)) - 1]
 
 
 # The answer

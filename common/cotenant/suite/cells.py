@@ -25,7 +25,6 @@ class Job:
 
     Its texts still hold variables. `stem` is the start of its files' names; `family` is the entry's own name if
     precision is an axis, else empty.
-    `tuned`: its arguments come from a search on a machine (`cotenant tune`).
     """
 
     name: str
@@ -37,7 +36,6 @@ class Job:
     env: tuple[tuple[str, str], ...] = ()
     stem: str = ""
     family: str = ""
-    tuned: bool = False
     foreign: Foreign | None = None
     """The program of `exec`, which replaces command and arguments."""
 
@@ -169,26 +167,6 @@ def with_arguments(cell: JobCell, args: Sequence[tuple[str, Value]]) -> JobCell:
     """Return the cell with these arguments added at the end, replacing its own of the same flags."""
     flags = {flag for flag, _ in args}
     return replace(cell, args=(*(pair for pair in cell.args if pair[0] not in flags), *args))
-
-
-DETERMINISTIC = "--deterministic"
-CHALLENGE = ".challenge"
-"""Ends the job name of launches that a buyer challenges."""
-_UNCHALLENGED = ("--data", "--compile", "--graph", "--cached-batch")
-
-
-def why_unchallenged(cell: JobCell, extra: Sequence[str]) -> str:
-    """Return why a cell cannot be launched for a buyer's challenge, as far as its words tell; "" if it can."""
-    if cell.job.group != "student":
-        return "it is one launch for the whole machine"
-    named = [flag for flag in _UNCHALLENGED if flag in map(flag_name, filter(is_flag, _unexpanded(cell, extra)))]
-    return f"a nonce does not decide what it does with {named[0]}" if named else ""
-
-
-def challenged(cell: JobCell) -> JobCell:
-    """Return the cell as a job of its own whose losses can be reproduced bit for bit."""
-    job = replace(cell.job, name=cell.label, stem=cell.label + CHALLENGE)
-    return JobCell(job, 1, 1, with_arguments(cell, [(DETERMINISTIC, "")]).args)
 
 
 def arguments(

@@ -40,16 +40,16 @@ class Duet:
 
 def duet_of(label: str, words: Sequence[str]) -> Duet:
     """Return the duet of `--duet LABEL -- A... --- B...`. Raises CotenantError."""
-    return Duet(label, words_of_sides(words, "--duet", USAGE))
+    return Duet(label, words_of_sides(words, USAGE))
 
 
-def words_of_sides(words: Sequence[str], flag: str, usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words before BETWEEN and behind it, for a flag that compares two programs.
+def words_of_sides(words: Sequence[str], usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words before BETWEEN and behind it.
 
     Raises CotenantError unless BETWEEN is there exactly once.
     """
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"
-        raise CotenantError(f"{flag} compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
+        raise CotenantError(f"--duet compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
     middle = list(words).index(BETWEEN)
     return tuple(words[:middle]), tuple(words[middle + 1 :])

@@ -1,7 +1,7 @@
 // The memory that each process has of a device, and the speed of its work there. Processes whose NULL_DEVICE_SHARED
 // names one file share its devices in turns of NULL_DEVICE_SLICE_US. Clients of MPS have one turn together, in equal
-// parts of the device, and none more than its CUDA_MPS_ACTIVE_THREAD_PERCENTAGE unless NULL_DEVICE_UNBOUND=1. A process
-// without work takes no turn. An instance of MIG is a device of its own, with a seventh of the speed.
+// parts of the device, and none more than its CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. A process without work takes no
+// turn. An instance of MIG is a device of its own, with a seventh of the speed.
 //
 // Each process that calls brings a device's books up to date under the file's lock, from change of speed to change.
 #define _GNU_SOURCE
@@ -175,8 +175,7 @@ static int enter(Device *device, int place) {
         abort();
     }
     Client *client = &device->clients[free];
-    *client = (Client){.pid = getpid(), .is_of_mps = is_client_of_mps(), .most = 1, .speed = 1};
-    if (!number_of("NULL_DEVICE_UNBOUND", 0)) client->most = part_of_mps();
+    *client = (Client){.pid = getpid(), .is_of_mps = is_client_of_mps(), .most = part_of_mps(), .speed = 1};
     if (is_instance()) client->most /= SLICES_OF_MIG;
     client->taken_bytes = (size_t)number_of("NULL_DEVICE_CONTEXT_MIB", 520) << 20;
     client->progress_ns = client->work_ns = device->time_ns;

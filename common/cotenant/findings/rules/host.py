@@ -95,7 +95,7 @@ def stolen(record: Record) -> Finding | None:
 
 @record_rule
 def memory_kills(record: Record) -> Finding | None:
-    """Processes killed for memory outside of the slices: the host was full, and pressed everybody's page cache."""
+    """Processes killed for memory outside of the slices: a full host presses everybody's page cache."""
     host = record.meters.get("host")
     if host is None or not host["memory_kills_outside"]:
         return None

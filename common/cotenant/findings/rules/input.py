@@ -12,7 +12,6 @@ from cotenant.results.record import Observed, Record
 
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
 """Where later steps wait for less than the first share, batches loaded ahead made none much shorter."""
-NEARLY_CACHED = 0.95
 SMALLER = 0.05
 """Observations of a shuffled set hold less than the warm-up's items by chance, up to this share."""
 ROUNDED = 1 + 1e-9
@@ -31,7 +30,7 @@ def input_stall(record: Record) -> Finding | None:
     return warning(
         f"In {len(late)} of {len(times)} kept observations the input came late: "
         f"the slowest took {worst:.2f} times the median time, most of it waiting for data.",
-        "Use more --workers, a warm page cache (--cache warm) or a faster disk; see who else reads from it.",
+        "Use more --workers or a faster disk; see who else reads from it.",
         value=worst,
         effect=moved_by(times, late),
     )
@@ -76,31 +75,6 @@ def _waiting_share(observations: Sequence[Observed]) -> float:
     """Return the share of their time in which observations waited for input; 0 where they took none."""
     total_ns = sum(row.took_ns for row in observations)
     return sum(row.data_wait_ns for row in observations) / total_ns if total_ns else 0.0
-
-
-@record_rule
-def cache_policy(record: Record) -> Finding | None:
-    """A page-cache policy that did not come true would make cold numbers of warm ones, or the other way round."""
-    policy, treated = record.isolation.policies.get("cache"), record.meters.get("input")
-    if treated is not None and not treated["files"] and record.completed:
-        return warning(
-            f"--cache {policy} found no file to treat: no argument of the benchmark names an input that exists.",
-            "Give the input as a path among the arguments (--data PATH), or leave --cache out.",
-        )
-    if treated is None or treated["cached_bytes"] is None or not treated["size_bytes"]:
-        return None
-    share = treated["cached_bytes"] / treated["size_bytes"]
-    if policy == "warm" and share < NEARLY_CACHED:
-        return warning(
-            f"Only {100 * share:.0f} % of the {treated['size_bytes'] / 2**30:.2f} GiB of input lay in the page cache.",
-            "The input is larger than the free memory: use --cache drop, or a smaller data set.",
-        )
-    if policy == "drop" and share > 1 - NEARLY_CACHED:
-        return warning(
-            f"{100 * share:.0f} % of the input were still in the page cache: other processes have it mapped.",
-            "End what else reads this data set.",
-        )
-    return None
 
 
 @record_rule

@@ -15,7 +15,6 @@ from cotenant.findings.rules.host import kept_busy
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import Observed, Record, counted, counts
 from cotenant.stats.tenants import WorkBeside
-from cotenant.suite.cells import CHALLENGE
 from cotenant.text import listed
 
 if TYPE_CHECKING:
@@ -90,17 +89,6 @@ def audits_after(record: Record) -> dict[int, int]:
         if isinstance(after, int) and isinstance(cost_ns, int) and 0 < after < len(record.observations):
             costs[after] = costs.get(after, 0) + max(0, cost_ns)
     return costs
-
-
-def _nonces_after(record: Record) -> dict[int, int]:
-    """Return the nanoseconds of a challenged tenant's waits for nonces behind so many observations.
-
-    The buyer's clock runs meanwhile, and its verdict is on that.
-    """
-    if not record.name.endswith(CHALLENGE):
-        return {}
-    waits = list_of(mapping_of(record.observed.get("challenge")).get("waited_ns"))
-    return {after: wait_ns for after, wait_ns in enumerate(waits) if isinstance(wait_ns, int) and wait_ns > 0}
 
 
 @record_rule
@@ -188,10 +176,10 @@ def impossible_observation(record: Record) -> Finding | None:
 def untimed(record: Record) -> Finding | None:
     """Time between observations that no clock has seen: work may have been moved there, to the neighbours' relief."""
     observations = kept_observations(record)
-    audits, nonces, usual_ns = audits_after(record), _nonces_after(record), _usual_gap_ns(record)
+    audits, usual_ns = audits_after(record), _usual_gap_ns(record)
     flags, pairs = counts(record.observations, record.skip), pairwise(record.observations)
     gaps_ns = sorted(
-        max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - nonces.get(after, 0) - usual_ns)
+        max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - usual_ns)
         for after, (earlier, later) in enumerate(pairs, 1)
         if flags[after - 1] and flags[after] and earlier.block == later.block
     )
@@ -282,7 +270,7 @@ def host_bound(record: Record) -> Finding | None:
     return info(
         f"host-bound: the device was done {100 * lead_ns / batch_ns:.1f} % of a batch after the host had issued its "
         "last work, so this is the rate of the host.",
-        "A larger batch, --graph, --compile, or more processors for the user show the device's own.",
+        "A larger batch, --compile=reduce-overhead, or more processors for the user show the device's own.",
     )
 
 

@@ -10,7 +10,6 @@ from cotenant.findings import record_rule
 from cotenant.findings.rules.timing import audits_after, kept_observations
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
-from cotenant.suite.cells import CHALLENGE
 from cotenant.suite.variables import value_behind
 from cotenant.text import listed, many
 
@@ -275,11 +274,9 @@ def impossible_rate(record: Record) -> Finding | None:
 
 @record_rule
 def seed(record: Record) -> Finding | None:
-    """The seed on the tenant's command line, or that of a challenge's nonce, against the one that it says it had."""
+    """The seed on the tenant's command line, against the one that it says it had."""
     requested, seen = _flag(record, "--seed"), record.arguments.get("seed")
     if not isinstance(seen, int) or not requested.isdecimal() or int(requested) == seen:
-        return None
-    if record.name.endswith(CHALLENGE) and mapping_of(record.observed.get("challenge")).get("seed") == seen:
         return None
     return warning(
         f"Asked for seed {requested}, but it ran with seed {seen}.",
