@@ -63,7 +63,6 @@ class TenantPart(msgspec.Struct, frozen=True):
     ignored: list[str] = []
     item: str = ""
     version: str = ""
-    harness: str = ""
     number: int | None = None
     repeat: int | None = None
     load_end_ns: int = 0
@@ -157,7 +156,6 @@ class Placement:
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
     run_class: RunClass = "base"
-    origin: dict[str, Any] = field(default_factory=dict)
     duet: DuetPart | None = None
 
 
@@ -245,8 +243,6 @@ def build_record(
         cpu_cores=place.cpu_cores,
         devices=devices,
         version=part.version,
-        harness=part.harness,
-        origin=place.origin,
         unique_id=unique_id(place.name, part.version, part.arguments),
         suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
         start_time=common.started.isoformat(),
