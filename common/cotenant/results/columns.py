@@ -221,12 +221,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         equal=True,
     ),
     whole("processors", "processors of the tenant's slice", "cpu_cores", equal=True),
-    flag(
-        "audited",
-        "false for a program that speaks the protocol by itself, whose number is its own word",
-        True,
-        equal=True,
-    ),
+    flag("audited", "false for a program that speaks the protocol by itself, whose number is its own word", equal=True),
     text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
     # Its outcome.
     measured(

@@ -204,9 +204,11 @@ class Decoded:
         return self.list_at("neighbours").count(self.cell) + 1 if self.text_at("mix") else tenants
 
     @property
-    def audited(self) -> bool:
-        """Like `Record.audited`; always true for other suites' records."""
-        return not self.ours or bool(self.at("harness")) or isinstance(self.at("observed", "audit"), Mapping)
+    def audited(self) -> bool | None:
+        """Whether our loop watched some of its steps; None without a rate, and true for other suites' records."""
+        if self.ours and self.at("statistics") is None:
+            return None
+        return not self.ours or isinstance(self.at("observed", "audit"), Mapping)
 
     @property
     def suite(self) -> str:
