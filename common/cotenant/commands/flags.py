@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.choices import ISOLATIONS
-from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.removed import removed
 from cotenant.suite.duets import REPETITIONS
@@ -127,21 +126,6 @@ class Parser(argparse.ArgumentParser):
     def completed(self, given: argparse.Namespace, **fixed: object) -> argparse.Namespace:
         """Return all flags of this parser, with values from `fixed`, else from `given`, else by default."""
         return argparse.Namespace(**(vars(self.parse_words([])) | vars(given) | fixed))
-
-
-def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) -> str | None:
-    """Return the subcommand that the first word names; `usages` has the usage of each.
-
-    If help is asked for, print the usages and return None. Raises CotenantError for any other word.
-    """
-    lines = [f"{PROGRAM} {command} {name} {usage}" for name, usage in usages.items()]
-    if not words or words[0] in ("-h", "--help", "--help-all"):
-        tell("usage: " + "\n       ".join(lines) + "\n\nEach has --help.")
-        return None
-    if words[0] not in usages:
-        hint = did_you_mean(words[0], usages) or f"It is {' or '.join(f'`{line}`' for line in lines)}."
-        raise CotenantError(f"A {command} has no '{words[0]}'.", hint)
-    return words[0]
 
 
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -29,7 +29,6 @@ from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, l
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
@@ -417,7 +416,6 @@ class Launch:
             self._turns.over(tenant)
         elif message.kind == "ready":
             self._turns.look()
-            tenant.origin = tenant.origin or origin_of(rank.link.peer)
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()

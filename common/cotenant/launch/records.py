@@ -317,7 +317,6 @@ def _place(
         solo=start.solo,
         baseline=start.baseline,
         stands_for=[*start.stands_for],
-        origin=tenant.origin,
         duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
     )
 

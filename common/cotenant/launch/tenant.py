@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
@@ -102,8 +101,6 @@ class Tenant:
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
-    origin: dict[str, Any] = field(default_factory=dict)
-    """The files and variables with which its interpreter started (`origin_of`)."""
 
     @property
     def index(self) -> int:
