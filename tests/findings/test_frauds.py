@@ -199,7 +199,7 @@ def test_a_programs_own_word_is_called_unaudited_wherever_its_number_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for uid in range(5):
-        own = a_launch(uid, told={"part": a_part(harness="")})
+        own = a_launch(uid, told={"part": a_part(audited=False)})
         write_record(tmp_path, own, NOON + timedelta(minutes=uid))
     page, rows = tmp_path / "page.html", tmp_path / "rows.csv"
     assert "clean unaudited" in " ".join(said(capsys, "report", tmp_path)[0].split())
