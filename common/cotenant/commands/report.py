@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cotenant.checkout import PROGRAM, PUBLISHED
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_class, add_format, add_records, place
+from cotenant.commands.flags import Parser, add_format, add_records, place
 from cotenant.errors import CotenantError
 
 TABLES = (
@@ -16,6 +16,7 @@ TABLES = (
     "batch-size",
     "speed-up",
     "scaling",
+    "hosts",
     "interference",
     "mix",
     "pairs",
@@ -43,7 +44,6 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     add_records(parser)
-    add_class(parser)
     add_format(parser, FORMS)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     figures = "write each chart of the page as SVG and as PDF"
@@ -56,9 +56,9 @@ def parser() -> Parser:
     add(
         "--table",
         choices=TABLES,
-        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
-        "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), of known pressure "
-        "(pressure); whether B is slower than A (duet)",
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts against "
+        "their like (hosts), or what neighbours cost: equal ones (interference), others (mix, pairs), on a device "
+        "(share), of known pressure (pressure); whether B is slower than A (duet)",
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")

@@ -28,9 +28,7 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
-from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
@@ -59,8 +57,7 @@ class Launch:
     """Starts the tenants of `specs`, sends them one GO and one STOP, and leaves no process or slice behind.
 
     `upkeep`, which keeps the reaper alive, is called about once a second. `sampling` reads the host as often between
-    GO and the last DONE; `observer` is called at all other times. A `daemon` with tenants as clients runs from before
-    the first starts until after the last has ended.
+    GO and the last DONE; `observer` is called at all other times.
     """
 
     specs: Sequence[TenantSpec]
@@ -70,7 +67,6 @@ class Launch:
     upkeep: Callable[[], None] = lambda: None
     sampling: Meters = field(default_factory=lambda: Meters(()))
     observer: Observer = field(default_factory=Unobserved)
-    daemon: MpsDaemon | None = None
     logs: Directory | None = None
     """The directory of the tenants' logs; by default the one in their specs."""
     takes_turns: bool = False
@@ -137,13 +133,6 @@ class Launch:
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once if one of them fails."""
-        if self.daemon is not None:
-            leaving.callback(self.daemon.stop)
-            try:
-                self.daemon.start()
-            except OSError as error:
-                return not_started(self.specs, self.specs[0], error)
-        shm_of = None if self.daemon is None else self.daemon.shm_of
         logs = self.logs or leaving.enter_context(Directory(self.specs[0].log.parent))
         for spec in self.specs:
             try:
@@ -152,7 +141,7 @@ class Launch:
                 read_back = live.verify()
                 added = {} if self.variables is None else self.variables(spec, read_back)
                 whole = replace(spec, environment={**spec.environment, **added})
-                tenant = start_tenant(whole, live, read_back, logs, shm_of)
+                tenant = start_tenant(whole, live, read_back, logs)
             except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
@@ -394,7 +383,6 @@ class Launch:
             self._turns.over(tenant)
         elif message.kind == "ready":
             self._turns.look()
-            tenant.origin = tenant.origin or origin_of(rank.link.peer)
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()
