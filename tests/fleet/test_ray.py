@@ -150,7 +150,7 @@ def test_one_job_over_three_nodes_ends_when_one_dies_or_at_ctrl_c_and_goes_on(cl
 
     def until_in_b(run: subprocess.Popen[str], starts: int) -> None:
         begun = cluster.folder / "base" / "ray" / "n3"
-        logs = "*/output/logs/b.*"
+        logs = "*/output/logs/b.*.rank2.log"
         until(lambda: len(list(begun.glob(logs))) >= starts or run.poll() is not None, "b runs", LIMIT_S)
 
     run = cluster.one_job(jobs, out)

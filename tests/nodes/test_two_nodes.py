@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nodes.emulated import Nodes, two
-from tenants.suites import ROOT, TENANTS, job, script, until
+from nodes.emulated import Nodes, nodes, two
+from tenants.suites import ROOT, TENANTS, has_v1, job, script, until
 
 __all__ = ["two"]
 pytestmark = pytest.mark.slow
@@ -108,18 +108,16 @@ def test_a_rank_that_is_killed_ends_the_launch_by_name_and_resume_goes_on(two: N
 
 
 @pytest.mark.parametrize("node", [0, 1])
-def test_a_runner_that_is_killed_ends_both_nodes(two: Nodes, node: int) -> None:
-    two.start([trained(**LONG), trained("next")], "--ready-timeout", READY_S)
-    in_load(two, "both")
-    two.running[node].kill()
-    assert two.ended(60) == [[-signal.SIGKILL, 1], [1, -signal.SIGKILL]][node], two.said()
-    for suites in two.suites:
-        suites.gone(5)
-    if node:
-        (record,) = two.leader.records()
-        assert record["outcome"] == "node_lost"
-    else:
-        assert "Node 0 does not answer at 127.0.0.1:" in two.suites[1].said()
+def test_a_runner_that_is_killed_ends_both_nodes(tmp_path: Path, node: int) -> None:
+    with nodes(tmp_path, [[], []], isolation="v1" if has_v1() else "none") as two:
+        two.start([trained(**LONG), trained("next")], "--ready-timeout", READY_S)
+        in_load(two, "both")
+        two.running[node].kill()
+        assert two.ended(60) == [[-signal.SIGKILL, 1], [1, -signal.SIGKILL]][node], two.said()
+        for suites in two.suites:
+            suites.gone(5)
+        assert [record["outcome"] for record in two.leader.records()] == ["node_lost"] * node
+        assert ("Node 0 does not answer at 127.0.0.1:" in two.suites[1].said()) == (not node)
 
 
 def test_other_jobs_and_a_node_that_does_not_come_are_named(two: Nodes) -> None:
