@@ -28,7 +28,7 @@ GROUND = (
     "confidential",
     "removed",
 )
-BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
+BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "exec"}
 """The room of each file that lies beside the rooms and is not of the ground."""
 LAYERS = (
     ("commands", "layers"),

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import catalogue
 import pytest
 
 from commands.calling import Capture
@@ -222,10 +221,6 @@ def test_the_check_for_reframe_asks_for_what_a_report_has(
     assert {unit for _, unit in made.perf_variables.values()} == {"items/s"}
     assert made.perf_variables["convnet"][0] > 1000
     assert main(["run", *made.executable_opts, "--show"]) == 0
-
-
-def test_the_catalogue_is_of_the_benchmarks_that_there_are() -> None:
-    assert (ROOT / "docs/catalogue.md").read_text() == "\n".join([catalogue.HEAD, *catalogue.tables(), ""])
 
 
 def test_links_lead_to_pages_and_headings() -> None:

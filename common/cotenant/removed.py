@@ -1,23 +1,39 @@
 """Words that earlier versions understood, each with the sentence on what to use instead.
 
 A key is a command (`history`), a flag (`--graph`), a flag of one command (`fleet --tier`) or a flag's value
-(`--baseline quick`). docs/decisions/0012-let-go.md has the reasons.
+(`--baseline quick`); `--jobs sense` is a key of a job file. docs/decisions/0012-let-go.md has the reasons.
 """
 
 from __future__ import annotations
 
 REMOVED: dict[str, str] = {
+    "--predict": "Measure the pairs: --pairs a,b,c launches each, and `report --table pairs` is their matrix.",
+    "--sense": "Use --name JOBS --pressure RESOURCE for a job's curve, --pairs for each job beside each.",
+    "--jobs sense": "Use --name JOBS --pressure RESOURCE for a job's curve, and leave the entry out.",
+    "--table sense": "Use --table pressure: a curve per job and resource.",
+    "--pressure pcie": "Use --pressure dram or hbm, whose bandwidth such copies take.",
+    "--pressure l2": "Use --pressure hbm, the memory behind that cache.",
+    "--pressure launch": "Use --pressure sm.",
+    "--pressure memory": "Use `capacity`: it finds how many users the memory holds.",
     "--graph": "Use --compile=reduce-overhead, which has torch record the models in CUDA graphs.",
     "--no-graph": "Leave it out: models are recorded in CUDA graphs with --compile=reduce-overhead alone.",
     "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge-token": "Leave it out.",
+    "--class": "Records of tuned jobs have lines of their own; --suite and --name choose among them.",
+    "--allow class": "Use --allow batch_size.",
+    "archive --key": "Sign the archive with a tool of your own: `minisign`, `gpg --detach-sign`, `ssh-keygen -Y sign`.",
+    "verify --key": "Check the signature with the tool that made it, then the archive without the flag.",
     "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
     "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
     "--active": "Use the number of users that `capacity` finds.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "tune --only": "Leave it out: only the batch size is searched. Launch the job with another flag behind --, and compare.",
+    "tune --allow": "Tune a job file whose jobs have that --precision.",
+    "tune --measured": "Leave it out: each launch measures five seconds.",
+    "tune --html": "Leave it out: each launch is printed as a line, and the job file holds it.",
     "--finish": "Run the program by itself where it has to come to its own end.",
 }
 

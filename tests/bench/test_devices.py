@@ -35,9 +35,6 @@ def test_the_processor_where_none_is_asked_for_or_none_is_there(monkeypatch: pyt
     assert device.mark() is None
     assert device.peak_memory_bytes() == {}
     assert (device.cache_bytes, device.under_mps) == (0, None)
-    done: list[str] = []
-    device.at_once()(lambda: done.append("first"), lambda: done.append("second"))
-    assert done == ["first", "second"]
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert choose_device(cuda=True).torch_device.type == "cpu"
 

@@ -71,7 +71,7 @@ TABLE = {
     "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
     "export --out rows.parquet": Shown((r"\d\d rows in rows\.parquet\.$",), ("torch", "scipy", "matplotlib")),
     "archive -o run.tar.zst; verify run.tar.zst": Shown(
-        (r"^run\.tar\.zst: \d+ files, journal ", r"^rules +yes ", r"^All of it holds\.$"),
+        (r"^run\.tar\.zst: \d+ files, journal ", r"^numbers +yes ", r"^All of it holds\.$"),
         ("torch", "scipy", "matplotlib"),
     ),
     "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),

@@ -23,7 +23,7 @@ from cotenant.removed import removed
 from cotenant.results.record import Record
 
 # A record holds the arguments flat, beside its own fields. Every benchmark's `devices` and `skip` are also fields.
-TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
+_TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
     if name not in vars(owner):
         problem = "without a default"
-    elif name in TAKEN:
+    elif name in _TAKEN:
         problem = "and every record has a field of that name"
     elif any(name in vars(base) for base in owner.__mro__[1:]):
         problem = "and the contract has something of that name"

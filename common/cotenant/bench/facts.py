@@ -28,8 +28,7 @@ class Losses:
 
     def __init__(self) -> None:
         self._recent: list[float] = []
-        self.means: list[float] = []
-        """A mean for each observation, or for each epoch."""
+        self._means: list[float] = []
         self._checked = 0
         self._non_finite = 0
 
@@ -40,21 +39,17 @@ class Losses:
     def take(self, observation: Observation) -> None:
         if observation.losses:
             values = torch.stack(observation.losses).cpu().tolist()
-            self.means.append(math.nan if self.add(values) else math.fsum(values) / len(values))
-
-    def add(self, values: list[float]) -> int:
-        """Take the losses of some batches, and return how many of them are not finite."""
-        non_finite = sum(not math.isfinite(value) for value in values)
-        self._recent = (self._recent + values)[-LOSSES_KEPT:]
-        self._checked += len(values)
-        self._non_finite += non_finite
-        return non_finite
+            non_finite = sum(not math.isfinite(value) for value in values)
+            self._recent = (self._recent + values)[-LOSSES_KEPT:]
+            self._means.append(math.nan if non_finite else math.fsum(values) / len(values))
+            self._checked += len(values)
+            self._non_finite += non_finite
 
     def summary(self) -> dict[str, Any]:
         """Return batch_loss (the last 100), epoch_loss (a mean per observation) and the findings of the check."""
         return {
             "batch_loss": [loss if math.isfinite(loss) else None for loss in self._recent],
-            "epoch_loss": [loss if math.isfinite(loss) else None for loss in self.means],
+            "epoch_loss": [loss if math.isfinite(loss) else None for loss in self._means],
             "losses_checked": self._checked,
             "losses_non_finite": self._non_finite,
         }

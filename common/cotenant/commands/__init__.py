@@ -17,7 +17,7 @@ GROUPS = {
         "compare": "whether a second set of records is faster or slower, per job",
         "export": "a row per record, or per observation, as Parquet, CSV or JSON lines",
         "archive": "all that runs left in a directory as one file that others can verify",
-        "verify": "what holds of such a file: hashes, journal, numbers, rules, signature",
+        "verify": "what holds of such a file: hashes, journal, numbers",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
     "for more": {

@@ -52,7 +52,7 @@ from cotenant.suite.duets import BETWEEN, Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import JOINED, Mix
-from cotenant.suite.pressure import LAUNCHED, level_of, why_unpressed
+from cotenant.suite.pressure import why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
@@ -425,11 +425,9 @@ class Resolver:
         mix: str = "",
         pairing: Pairing | None = None,
     ) -> Start:
-        """Return the launch of all tenants: by blocks, unless one is a neighbour that presses even when frozen."""
+        """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options = self._options
-        known = (level_of(program.cell.label) for program in programs)
-        at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
-        by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1 and not at_rest_too
+        by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1
         by_design = options.duet is not None or options.crowd is not None
         start = self._start(label, programs, slices, in_parts=by_design or pairing is not None)
         return replace(start, mix=mix, takes_turns=by_design or by_blocks, pairing=pairing, crowd=options.crowd)

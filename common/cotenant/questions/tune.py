@@ -116,4 +116,4 @@ def with_size(cell: JobCell, size: int, own: int) -> Job:
     if isinstance(number := args.get(NUMBER), int):
         args[NUMBER] = max(1, round(number * own / size))
     named = tuple((flag, (value,)) for flag, value in args.items())
-    return replace(cell.job, args=named, stem=f"{cell.label}.b{size}", tuned=True)
+    return replace(cell.job, args=named, stem=f"{cell.label}.b{size}")

@@ -1,7 +1,7 @@
 """THE table: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
-be equal where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
+be equal where rates are compared, and `help records`. Reports compute with rows: raw observations, samples of
 meters and sentences of findings are in the records only.
 """
 
@@ -181,10 +181,9 @@ COLUMNS: tuple[RecordColumn, ...] = (
         at="observed.work_learned",
     ),
     # Values that have to be equal, in the order in which a difference is named.
-    text("run_class", "`base`, or `tuned`: its arguments were searched for", equal=True, word="class"),
+    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
-    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
     whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
     whole("tenants", "tenants of the launch", equal=True),
@@ -378,7 +377,7 @@ TRUST = (
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
-SENSED = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
+BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""

@@ -26,8 +26,8 @@ from cotenant.report.pictures.canvas import (
     ticks,
     whole_percent,
 )
+from cotenant.report.pressure import PressureCurve
 from cotenant.report.scaling import ScalingPoint
-from cotenant.report.sense import Sensitivity
 from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.capacity import Carried
@@ -184,14 +184,14 @@ SLICED = {"color": ACCENT, "linestyle": "-", "marker": "o", "markerfacecolor": A
 NAIVE = {"color": INK, "linestyle": DASHED, "marker": "s", "markerfacecolor": PAPER}
 
 
-def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
+def shares_of(curves: Iterable[PressureCurve]) -> tuple[float, float]:
     """Return the ends of an axis that holds every point and interval of these curves, and at least 0.5 to 1.05."""
     points = [point for each in curves for point in each.points]
     ends = [end for point in points for end in (point.kept.value, *(point.kept.interval or ()))]
     return shares_axis(ends, inner=(0.5, 1.05), least=0.0)
 
 
-def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: str) -> Markup:
+def over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], name: str) -> Markup:
     """Return one job's curves on one resource, one for each isolation; `ends` are those of the axis of shares.
 
     A band shows 95 % intervals. A curve without slices is dashed and hollow, with only the edges of its band, so that

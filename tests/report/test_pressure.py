@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.sense import Sensitivity, fingerprints_grid, sense_grid, sensitivities, words_of
+from cotenant.report.pressure import PressureCurve, pressure_curves, pressure_grid, words_of
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from report.making import LEVELS, UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
 
 
-def curves(records: Sequence[Record]) -> list[Sensitivity]:
-    return sensitivities(summary_of(records))
+def curves(records: Sequence[Record]) -> list[PressureCurve]:
+    return pressure_curves(summary_of(records))
 
 
-def shares(of: Sensitivity) -> list[float]:
+def shares(of: PressureCurve) -> list[float]:
     return [point.kept.value for point in of.curve.points]
 
 
@@ -49,7 +49,6 @@ def test_without_blocks_and_without_slices_it_is_what_a_launch_alone_has() -> No
     alone = solo("vae", tenants=1, mean_ms=27000.0)
     (found,) = curves([*pressed, *alone])
     assert shares(found) == pytest.approx([0.9] * 4, rel=0.02)
-    assert found.leaves is None
     (unsliced,) = curves(beside_dram(**UNSLICED))
     assert unsliced.conditions.isolation == "none"
     assert shares(unsliced) == pytest.approx([1, 0.9, 0.8, 0.7])
@@ -65,7 +64,6 @@ def test_levels_under_another_torch_are_a_curve_of_their_own_and_it_is_said() ->
     assert [[point.level for point in each.points] for each in found] == [[50, 75, 100], [25]]
     begin = [words_of(each).partition(": ")[0] for each in found]
     assert begin == [f"vae beside dram (v1; software {version})" for version in ("2.3", "2.4")]
-    assert [each.leaves is None for each in found] == [False, True]
 
 
 def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
@@ -75,7 +73,7 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
     assert whole.jobs[0].rates == summary_of(together).jobs[0].rates
     assert (alone.jobs, len(alone.records), len(alone.pressed)) == ((), 0, 8)
     (note,) = alone.notes
-    assert note == "8 records beside neighbours of known pressure: --table sense has their curves."
+    assert note == "8 records beside neighbours of known pressure: --table pressure has their curves."
     assert jobs_grid(alone).rows == []
     failed = [pressed[0], replace(pressed[1], completed=False, outcome="failed", message="x")]
     lost = [replace(record, comparable=False) for record in failed]
@@ -85,14 +83,13 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
 def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
     records = beside_dram()
     assert [len(grid.rows) for grid in suite_grids(summary_of(records))] == [0], "no table of users without a rate"
-    first = sense_grid(curves(records))
+    first = pressure_grid(curves(records))
     assert first.fields[:5] == ("suite", "host", "job", "isolation", "resource")
     assert "100 %" in text_of(first, width=120)
     rows = rows_of(first)
     seen = [(int(row["level"]), row["kept_over"], row["kept_n"]) for row in rows]
     assert seen == [(level, "rounds", "20") for level in LEVELS]
-    assert (float(rows[3]["kept"]), float(rows[3]["leaves"])) == (0.7, 0.8)
-    assert rows[0]["leaves"] == "", "it is read at level 100"
+    assert float(rows[3]["kept"]) == 0.7
     assert float(rows[3]["kept_high"]) < 1
 
 
@@ -108,21 +105,7 @@ def test_sentences_for_what_is_no_loss_and_no_curve() -> None:
     (none,) = curves([replace(record, kept=None) for record in beside_dram()])
     assert none.curve is None
     assert "nothing is known of it at any level" in words_of(none)
-    assert sense_grid([none]).rows == []
-
-
-def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_the_neighbour() -> None:
-    found = curves([*beside_dram(), *beside_dram(job="wlm", kept=(1, 1, 1, 0.95), leaves=0.6)])
-    assert [(each.leaves.value, each.leaves.over) for each in found] == [(0.8, "rounds"), (0.6, "rounds")]
-    shown = [[cell.text for cell in row.cells.values()][2:6] for row in fingerprints_grid(found).rows]
-    assert shown == [
-        ["vae", "v1", "keeps", "0.700"],
-        ["", "", "leaves", "0.800"],
-        ["wlm", "v1", "keeps", "0.950"],
-        ["", "", "leaves", "0.600"],
-    ]
-    low = [record for record in beside_dram() if "_100" not in record.mix]
-    assert fingerprints_grid(curves(low)).groups == [], "jobs are told apart at level 100"
+    assert pressure_grid([none]).rows == []
 
 
 def test_a_pressure_not_reached_and_a_neighbour_that_died_are_named(tmp_path: Path, capsys: Capture) -> None:
@@ -130,16 +113,7 @@ def test_a_pressure_not_reached_and_a_neighbour_that_died_are_named(tmp_path: Pa
     assert words_of(curves([*low, *high])[0]).endswith("Not reached: 100 %; the neighbour got no more than 4.000 GB/s.")
     died = [replace(record, comparable=False) for record in beside_dram(job="wlm")]
     died[1] = replace(died[1], completed=False, outcome="failed", message="It died.", statistics=None)
-    _, printed, errors = call(capsys, "report", write(tmp_path, [*beside_dram(), *died]), "--table", "sense")
+    _, printed, errors = call(capsys, "report", write(tmp_path, [*beside_dram(), *died]), "--table", "pressure")
     assert "vae beside dram" in printed
     assert "wlm" not in printed, "of what stood beside a dead neighbour there is no curve"
     assert re.search(r"in\.wlm\+pressure_dram_25, repetition 0: .* failed", errors)
-
-
-def test_in_markdown_a_blank_line_parts_the_curves_from_the_fingerprints(tmp_path: Path, capsys: Capture) -> None:
-    words = ("--table", "sense", "--format", "md")
-    printed = call(capsys, "report", write(tmp_path, beside_dram()), *words)[1]
-    curve, fingerprint = (each.splitlines() for each in printed.split("\n\n"))
-    for table in (curve, fingerprint):
-        assert table[1].startswith("| ---")
-        assert len({line.count("|") for line in table}) == 1

@@ -1,23 +1,17 @@
-"""Sensitivity: the shares that jobs keep of their rates beside neighbours of known pressure, with slope and knee.
-
-A fingerprint is the end of these curves: the shares that a job and its neighbour keep at full pressure.
-"""
+"""The shares that jobs keep of their rates beside neighbours of known pressure: a curve per job and resource."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import chain
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
-from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_values, shaded
+from cotenant.report.kept import OF_N, kept_columns, kept_fields
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.launches import Work, distinguishing_values, grouped
-from cotenant.stats.kept import Kept
-from cotenant.stats.prediction import FULL, Traits
-from cotenant.stats.sensitivity import Curve, Point
+from cotenant.stats.pressure import Curve, Point
 from cotenant.suite.pressure import level_of
 from cotenant.text import listed
 
@@ -37,23 +31,17 @@ class CurveConditions:
     unit: str
     work: str
 
-    @property
-    def place(self) -> tuple[str, str, str]:
-        """Suite, host and isolation: curves of one place are compared."""
-        return self.suite, self.host, self.isolation
-
 
 @dataclass(frozen=True, slots=True)
-class Sensitivity:
+class PressureCurve:
     """A job's curve under these conditions; None where no level has a kept share.
 
-    `leaves` is the share that the neighbour at FULL level keeps beside the job, None where that is not known. `doubts`
-    are the rules of its records' warnings. `differs` says in what its work differs from that of the job's other curves.
+    `doubts` are the rules of its records' warnings. `differs` says in what its work differs from that of the job's
+    other curves.
     """
 
     conditions: CurveConditions
     curve: Curve | None
-    leaves: Kept | None
     doubts: tuple[str, ...]
     differs: str = ""
 
@@ -62,15 +50,10 @@ class Sensitivity:
         """The points of its curve."""
         return () if self.curve is None else self.curve.points
 
-    @property
-    def keeps(self) -> Kept | None:
-        """The share that the job keeps beside the neighbour at FULL level, None where that is not known."""
-        return self.points[-1].kept if self.points and self.points[-1].level == FULL else None
 
-
-def sensitivities(summary: Summary) -> list[Sensitivity]:
+def pressure_curves(summary: Summary) -> list[PressureCurve]:
     """Return the curves of jobs' kept shares beside neighbours of known pressure; each level is a pair's."""
-    made: list[Sensitivity] = []
+    made: list[PressureCurve] = []
     curves: dict[CurveConditions, list[tuple[int, JobSummary, JobSummary]]] = {}
     for pair in grouped(summary.pressed, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
         neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
@@ -85,7 +68,6 @@ def sensitivities(summary: Summary) -> list[Sensitivity]:
                 )
                 curves.setdefault(conditions, []).append((level, victim, neighbour))
     for conditions, pairs in curves.items():
-        # The newest work comes last, as its end is the fingerprint.
         in_time = sorted((victim for _, victim, _ in pairs if victim.rates), key=lambda victim: max(_starts(victim)))
         works: list[Work] = list(dict.fromkeys(map(_work_of, in_time))) or [()]
         for work in works:
@@ -96,7 +78,7 @@ def sensitivities(summary: Summary) -> list[Sensitivity]:
 
 def _curve_of(
     conditions: CurveConditions, pairs: Sequence[tuple[int, JobSummary, JobSummary]], differs: str
-) -> Sensitivity:
+) -> PressureCurve:
     """Return the curve of these levels, each with the job and its neighbour."""
     points = [
         Point(level, next(iter(neighbour.tenants.values())).rate, kept)
@@ -104,9 +86,8 @@ def _curve_of(
         for kept in victim.shares
         if neighbour.tenants
     ]
-    leaves = next((kept for level, _, neighbour in pairs if level == FULL for kept in neighbour.shares), None)
     doubts = sorted({*chain.from_iterable(victim.doubts for _, victim, _ in pairs)})
-    return Sensitivity(conditions, Curve(tuple(points)) if points else None, leaves, tuple(doubts), differs)
+    return PressureCurve(conditions, Curve(tuple(points)) if points else None, tuple(doubts), differs)
 
 
 def _work_of(victim: JobSummary) -> Work:
@@ -119,30 +100,11 @@ def _starts(job: JobSummary) -> set[str]:
     return {launch.start_time for launch in job.rates}
 
 
-def fingerprints(curves: Iterable[Sensitivity]) -> list[Sensitivity]:
-    """Return the curves that end in a fingerprint: the shares that the job and its neighbour at FULL level keep."""
-    return [each for each in curves if each.keeps and each.leaves]
-
-
-def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Traits]]:
-    """Return the traits of jobs on each resource on which any of them loses, by suite, host and isolation."""
-    by_place: dict[tuple[str, str, str], dict[str, Traits]] = {}
-    by_resource = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.resource))
-    for (place, resource), of in by_resource.items():
-        if any(each.curve and each.curve.loses for each in of):
-            by_place.setdefault(place, {})[resource] = {
-                each.conditions.job: (keeps.value, leaves.value)
-                for each in of
-                if (keeps := each.keeps) and (leaves := each.leaves)
-            }
-    return by_place
-
-
 # The view
 
 FIELDS = (
     *("suite", "host", "job", "isolation", "resource", "level", "achieved", "unit"),
-    *(*kept_fields("kept"), *kept_fields("leaves")),
+    *kept_fields("kept"),
 )
 LEGEND = (
     "kept: the rate beside the neighbour over the rate while it is held still; achieved: what the neighbour got, in "
@@ -151,7 +113,7 @@ LEGEND = (
 SCALES = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "))
 LEAST = 0.1
 """A slope is stated for a number of units of pressure that costs at least this many percent."""
-Item = tuple[Sensitivity, Point]
+Item = tuple[PressureCurve, Point]
 
 
 def _first(item: Item, text: str, name: str) -> Cell:
@@ -159,25 +121,19 @@ def _first(item: Item, text: str, name: str) -> Cell:
     return Cell(text if item[1] is item[0].points[0] else "", {name: text})
 
 
-def _level(item: Item) -> Cell:
-    sensitivity, point = item
-    leaves = sensitivity.leaves if point.level == FULL else None
-    return Cell(f"{point.level} %", {"level": point.level, **({} if leaves is None else kept_values(leaves, "leaves"))})
-
-
 COLUMNS: tuple[Column[Item], ...] = (
     *place_columns(lambda item: item[0].conditions, "suite", "host"),
     Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
     Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
     Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),
-    Column("level", _level),
+    Column("level", lambda item: number(item[1].level, "{} %".format, "level")),
     Column("achieved", lambda item: number(item[1].achieved, numbers.rate, "achieved")),
     text_column("unit/s", lambda item: item[0].conditions.unit, "unit"),
     *kept_columns("kept", lambda item: item[1].kept, "kept"),
 )
 
 
-def sense_grid(curves: Sequence[Sensitivity]) -> Grid:
+def pressure_grid(curves: Sequence[PressureCurve]) -> Grid:
     """Return a row per level of each curve, and below each its slope and knee."""
     groups = [
         RowGroup(
@@ -186,30 +142,31 @@ def sense_grid(curves: Sequence[Sensitivity]) -> Grid:
             host,
             [((words_of(each), ""),) for each in group],
         )
-        for (suite, host), group in grouped(curves, lambda each: each.conditions.place[:2]).items()
+        for (suite, host), group in grouped(curves, lambda each: (each.conditions.suite, each.conditions.host)).items()
     ]
     hinges = [each.curve.hinge if each.curve and each.curve.loses else None for each in curves]
     document = {
-        "schema": "cotenant-sensitivity-2",
+        "schema": "cotenant-pressure-1",
         "curves": [asdict(of) | {"hinge": hinge and asdict(hinge)} for of, hinge in zip(curves, hinges, strict=True)],
     }
     return Grid(COLUMNS, groups, notes=[((f"{LEGEND} {OF_N}", "dim"),)], fields=FIELDS, document=document)
 
 
-def words_of(sensitivity: Sensitivity) -> str:
+def words_of(job: PressureCurve) -> str:
     """Return a curve in a sentence: the pressure from which the job loses, how much, and the levels not reached."""
-    of, curve = sensitivity.conditions, sensitivity.curve
-    suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
-    differs = f"; {sensitivity.differs}" if sensitivity.differs else ""
-    who = f"{of.job} beside {of.resource} ({of.isolation}{differs}{suspect})"
+    conditions, curve = job.conditions, job.curve
+    suspect = f"; suspect: {listed(job.doubts)}" if job.doubts else ""
+    differs = f"; {job.differs}" if job.differs else ""
+    where = f"{conditions.job} beside {conditions.resource} ({conditions.isolation}{differs}{suspect})"
     if curve is None:
-        return f"{who}: nothing is known of it at any level. Make observations shorter: -- --number 1."
-    loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, of.unit)
+        return f"{where}: nothing is known of it at any level. Make observations shorter: -- --number 1."
+    loss = _loss(curve, conditions.unit) if curve.loses else _no_loss(curve, conditions.unit)
     unreached = ""
     if curve.unreached:
         most = numbers.rate(max(point.achieved for point in curve.points))
-        unreached = f" Not reached: {_levels(curve.unreached)}; the neighbour got no more than {most} {of.unit}/s."
-    return f"{who}: {loss}.{unreached}"
+        levels = _levels(curve.unreached)
+        unreached = f" Not reached: {levels}; the neighbour got no more than {most} {conditions.unit}/s."
+    return f"{where}: {loss}.{unreached}"
 
 
 def _levels(levels: Iterable[int]) -> str:
@@ -231,41 +188,3 @@ def _no_loss(curve: Curve, unit: str) -> str:
         return f"a loss is shown at {_levels(curve.losing)}; none at {last.level} % ({most}): more launches settle it"
     why = "there is no interval yet" if last.kept.interval is None else "no interval lies below 1"
     return f"no loss is shown up to {most} ({why})"
-
-
-# Fingerprints
-
-KEEPS, LEAVES = "keeps", "leaves"
-OF_FINGERPRINTS = (
-    "keeps: of its rate beside the neighbour at level 100. leaves: what that neighbour keeps of its own beside the job."
-)
-Line = tuple[CurveConditions, str, Mapping[str, Sensitivity]]
-"""A job, KEEPS or LEAVES, and the job's curves that end in a fingerprint, by resource."""
-
-
-def fingerprints_grid(curves: Iterable[Sensitivity]) -> Grid:
-    """Return two rows per job and a column per resource, for people; programs read fingerprints beside each curve."""
-    by_job = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.job)).values()
-    resources = dict.fromkeys(each.conditions.resource for of in by_job for each in of)
-    columns: list[Column[Line]] = [
-        *place_columns(lambda line: line[0], "suite", "host"),
-        text_column("job", lambda line: line[0].job if line[1] == KEEPS else ""),
-        text_column("slices", lambda line: line[0].isolation if line[1] == KEEPS else ""),
-        text_column("", lambda line: line[1]),
-        *(Column(resource, partial(_of_resource, resource), left=True) for resource in resources),
-    ]
-    lines = [
-        (of[0].conditions, which, {each.conditions.resource: each for each in of})
-        for of in by_job
-        for which in (KEEPS, LEAVES)
-    ]
-    groups = [
-        RowGroup([row(columns, line) for line in of], "fingerprints", host)
-        for (_, host), of in grouped(lines, lambda line: line[0].place[:2]).items()
-    ]
-    return Grid(columns, groups, notes=[((OF_FINGERPRINTS, "dim"),)])
-
-
-def _of_resource(resource: str, line: Line) -> Cell:
-    _, which, of_job = line
-    return shaded(getattr(of_job[resource], which)) if resource in of_job else Cell()

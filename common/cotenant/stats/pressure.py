@@ -1,4 +1,4 @@
-"""Sensitivity: the share that a job keeps of its rate beside a neighbour of known pressure, level by level.
+"""Curves over pressure: the share that a job keeps of its rate beside a neighbour of known pressure, by level.
 
 Bubble-Up (Mars, Tang, Hundt, Skadron and Soffa, MICRO 2011) measures such curves.
 """

@@ -1,4 +1,4 @@
-"""The page of findings is made from the source, and so never behind it; doctor's explains every check and finding."""
+"""Findings are listed from the source, and so the list is never behind it; doctor's page explains every check."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from types import ModuleType
 
 import pytest
-from findings_page import PACKAGE, SECTIONS, Entry, entries, made_in, page
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import RecordRule, declared, record_rule
 from cotenant.findings.checks import CHECKS
+from cotenant.findings.listing import PACKAGE, ListedFinding, entries, made_in
 from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES, findings_of
 from results.made import a_record
 from tenants.suites import ROOT
@@ -25,20 +25,14 @@ SOURCES = (
 )
 
 
-def test_the_page_is_that_of_the_source() -> None:
-    assert (DOCS / "findings.md").read_text() == page(), "python scripts/findings_page.py > docs/findings.md"
-
-
-def test_whatever_is_made_anywhere_stands_on_it() -> None:
-    """A finding of a folder without a section would be missing on the page."""
-    everywhere = {entry.rule for path in PACKAGE.rglob("*.py") for entry in made_in(path.read_text())}
-    every = [entry for _, _, rooms in SECTIONS for room in rooms for entry in entries(room)]
-    assert everywhere == {entry.rule for entry in every}
-    assert everywhere > {*RECORD_RULES, *LAUNCH_RULES}
+def test_every_rule_is_listed_with_severity_and_sentence() -> None:
+    every = entries()
+    assert {entry.rule for entry in every} > {*RECORD_RULES, *LAUNCH_RULES}
     for entry in every:
         assert entry.severities, entry
         assert set(entry.severities) <= {"error", "warning", "info"}, entry
         assert entry.sentence, entry
+    assert {entry.rule for entry in entries("drift")} == {"drift"}
 
 
 NEW_RULE = '''
@@ -59,7 +53,7 @@ def elsewhere(record: Record) -> Finding | None:
 
 
 def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The function in its file is enough for the finding in a record and for the line on the page."""
+    """The function in its file is enough for the finding in a record and for its entry in the list."""
     file = ModuleType("cotenant.findings.rules.oddities")
     vars(file).update(record_rule=record_rule, error=error, warning=warning, info=info)
     exec(NEW_RULE, vars(file) | {"sentence_of": lambda record: "Said elsewhere."}, vars(file))
@@ -68,8 +62,8 @@ def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {finding.rule: finding for finding in findings_of(a_record())}
     assert made["odd_seed"] == Finding("odd_seed", "warning", "100 is odd.", "See why.")
     assert list(made_in(NEW_RULE)) == [
-        Entry("odd_seed", ("error", "warning"), "… is odd.", "Choose another. See why."),
-        Entry("elsewhere", ("info",), "What it is about.", ""),
+        ListedFinding("odd_seed", ("error", "warning"), "… is odd.", "Choose another. See why."),
+        ListedFinding("elsewhere", ("info",), "What it is about.", ""),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Curves of sensitivity: known curves are found again."""
+"""Curves over pressure: known curves are found again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.stats.kept import Kept
-from cotenant.stats.sensitivity import Curve, Point, hinge
+from cotenant.stats.pressure import Curve, Point, hinge
 
 
 def kept_at(x: float, slope: float, knee: float) -> float:
