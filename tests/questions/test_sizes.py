@@ -35,7 +35,7 @@ def searched(own: int, rate: Rate, noise: float = 0.0, seed: int = 0, most: floa
     chance, search = random.Random(seed), Search(own)
     for size in search.sizes():
         fits = size <= most
-        search.take(Trial(size, rate(size) * math.exp(chance.gauss(0, noise)) if fits else None, "" if fits else "no"))
+        search.take(Trial(size, rate(size) * math.exp(chance.gauss(0, noise)) if fits else None, fits=fits))
     return search
 
 
@@ -95,9 +95,18 @@ def test_a_size_that_fits_only_sometimes_is_not_taken() -> None:
     search, fits = Search(8), True
     for size in search.sizes():
         fits = fits and not (search.gain is None and len(search.trials) and size == search.leader != 8)
-        search.take(Trial(size, saturating(16)(size) if fits or size == 8 else None))
+        search.take(Trial(size, saturating(16)(size) if fits or size == 8 else None, fits=fits or size == 8))
     assert search.best == 8
     assert search.gain is None
+
+
+def test_an_invalid_launch_is_made_again() -> None:
+    search, whole = Search(8), searched(8, saturating(16))
+    for size in search.sizes():
+        valid = len(search.trials) != len(whole.trials) - 1
+        search.take(Trial(size, saturating(16)(size) if valid else None))
+    assert len(search.trials) == len(whole.trials) + 2
+    assert search.best == whole.best != 8
 
 
 def test_equal_results_lead_to_equal_sizes() -> None:

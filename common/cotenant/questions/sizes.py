@@ -17,11 +17,12 @@ CLIMB = 1.01
 
 
 class Trial(NamedTuple):
-    """One launch of a batch size: the rate of all tenants together, or None and the reason."""
+    """One launch of a batch size: the rate of all tenants together, or None and the reason; and whether it fits."""
 
     size: int
     rate: float | None
     flaw: str = ""
+    fits: bool = True
 
 
 class Gain(NamedTuple):
@@ -32,9 +33,10 @@ class Gain(NamedTuple):
 
 
 def logs_of(trials: Sequence[Trial], size: int) -> list[float]:
-    """Return the logarithms of the rates of a size; none if one of its launches failed, since it is not reliable."""
-    rates = [trial.rate for trial in trials if trial.size == size]
-    return [math.log(rate) for rate in rates if rate is not None] if None not in rates else []
+    """Return the logarithms of the rates of a size; none if it did not fit in one of its launches."""
+    of_size = [trial for trial in trials if trial.size == size]
+    fits = all(trial.fits for trial in of_size)
+    return [math.log(trial.rate) for trial in of_size if trial.rate is not None] if fits else []
 
 
 @dataclass(slots=True)
@@ -72,9 +74,8 @@ class Search:
                 yield size
         if self.leader != self.own and self.rate(self.own) is not None:
             self._chosen = len(self.trials)
-            for _ in range(FRESH):
-                yield self.own
-                yield self.leader
+            rounds = range(2 * FRESH)  # Some launches may be INVALID.
+            yield from (size for _ in rounds if self.gain is None for size in (self.own, self.leader))
 
     def _climb(self, following: Callable[[int], int]) -> Iterator[int]:
         while self._is_new(size := following(self.leader)):
@@ -92,7 +93,7 @@ class Search:
 
     @property
     def gain(self) -> Gain | None:
-        """The gain of the leader; None before all launches that measure it."""
+        """The gain of the leader; None before FRESH launches of both sizes have measured it."""
         fresh = [] if self._chosen is None else self.trials[self._chosen :]
         sides = [logs_of(fresh, size) for size in (self.leader, self.own)]
         if min(map(len, sides)) < FRESH:

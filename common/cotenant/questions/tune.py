@@ -75,14 +75,14 @@ class Tuner:
         return result.records, result.interrupted
 
     def _trial(self, size: int, records: Sequence[Record]) -> Trial:
-        flaw = flaw_of(records)
-        if not self.search.trials and flaw and not any(record.outcome in TOO_LARGE for record in records):
+        flaw, fits = flaw_of(records), not any(record.outcome in TOO_LARGE for record in records)
+        if not self.search.trials and flaw and fits:
             raise CotenantError(f"It has no rate as it is: {flaw}", "Mend that first: --dry and doctor say more.")
         if unheeded := {*BATCH_FLAGS}.intersection(records[0].ignored):
             raise CotenantError(f"{min(unheeded)} does nothing in it.")
         self.unit = self.unit or records[0].unit
         medians = [record.statistics.median for record in records if record.statistics is not None]
-        return Trial(size, None, flaw) if flaw else Trial(size, sum(medians))
+        return Trial(size, None, flaw, fits) if flaw else Trial(size, sum(medians))
 
     def entry(self) -> dict[str, Any]:
         """Return the entry of the new job file: the job in its best size, and how that was found."""
