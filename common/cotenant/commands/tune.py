@@ -48,6 +48,7 @@ def main(argv: Sequence[str]) -> int:
         results, interrupted = _searched(options, machine, given.budget)
     if results:
         content = json.dumps([tuned.entry() for tuned in results], indent=1).encode() + b"\n"
+        out.parent.mkdir(parents=True, exist_ok=True)
         write_named(out, content, OTHER_FILE)
         tell(f"{given.out}: {many(len(results), 'job')}. Run it: {PROGRAM} --jobs {given.out}")
     else:

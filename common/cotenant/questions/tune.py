@@ -24,7 +24,6 @@ from cotenant.results.record import Record
 from cotenant.suite.cells import Job, JobCell, expand
 from cotenant.suite.variables import Value
 
-NUMBER = "--number"
 TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_memory", "timeout"})
 """Outcomes for which a smaller batch is tried."""
 
@@ -113,7 +112,7 @@ def with_size(cell: JobCell, size: int, own: int) -> Job:
     """
     args: dict[str, Value] = dict(cell.args)
     args[next((name for name in BATCH_FLAGS if name in args), BATCH_FLAGS[0])] = size
-    if isinstance(number := args.get(NUMBER), int):
-        args[NUMBER] = max(1, round(number * own / size))
+    if isinstance(number := args.get("--number"), int):
+        args["--number"] = max(1, round(number * own / size))
     named = tuple((flag, (value,)) for flag, value in args.items())
     return replace(cell.job, args=named, stem=f"{cell.label}.b{size}")
