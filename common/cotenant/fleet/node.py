@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 OUT, ERR = LOGS = ("runner.out", "runner.err")
-KEPT = (*LOGS, ".json", ".journal", ".resolved", "summary.txt")
+SET_ASIDE = ".unfinished"
+KEPT = (*LOGS, ".json", ".journal", ".resolved", "summary.txt", SET_ASIDE)
 LOOK_S, GRACE_S = 1.0, 30.0
 PR_SET_PDEATHSIG = 1
 PORTS = range(20000, 32000, 2)
