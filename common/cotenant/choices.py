@@ -34,9 +34,5 @@ MEMORY_CLASSES = {f"{gib}gb": gib for gib in (8, 16, 24, 32, 40, 48, 80, 96, 140
 CLASSES = (CPU, *MEMORY_CLASSES)
 """Classes of batch sizes: `suite/sizes.py`."""
 
-RunClass = Literal["base", "tuned"]
-RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
-"""Classes of results, which never stand in one table: docs/run-rules.md."""
-
 FORMS = ("md", "csv", "json")
 """File formats of every view: `report/renderers.py`."""

@@ -20,6 +20,8 @@ REMOVED: dict[str, str] = {
     "challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge": "Launch the suite on the machine yourself; `archive` and `verify` show what others have measured.",
     "--challenge-token": "Leave it out.",
+    "--class": "A tuned job file is a suite of its own: --suite chooses it.",
+    "--allow class": "Use --allow batch_size.",
     "archive --key": "Sign the archive with a tool of your own: `minisign`, `gpg --detach-sign`, `ssh-keygen -Y sign`.",
     "verify --key": "Check the signature with the tool that made it, then the archive without the flag.",
     "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",

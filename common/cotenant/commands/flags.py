@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 from cotenant.checkout import PROGRAM, output_directory
-from cotenant.choices import ISOLATIONS, RUN_CLASSES
+from cotenant.choices import ISOLATIONS
 from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.removed import removed
@@ -265,12 +265,6 @@ def add_records(parser: argparse.ArgumentParser) -> None:
     add_places(parser)
     add("--suite", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add_job_names(parser)
-
-
-def add_class(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for the class of records: results of two classes never stand in one table."""
-    what = "only base, or only tuned results: the two never stand in one table (docs/run-rules.md)"
-    parser.add_argument("--class", choices=RUN_CLASSES, dest="run_class", help=what)
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cotenant.checkout import PROGRAM, PUBLISHED
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_class, add_format, add_records, place
+from cotenant.commands.flags import Parser, add_format, add_records, place
 from cotenant.errors import CotenantError
 
 TABLES = (
@@ -43,7 +43,6 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     add_records(parser)
-    add_class(parser)
     add_format(parser, FORMS)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     figures = "write each chart of the page as SVG and as PDF"

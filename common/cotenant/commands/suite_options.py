@@ -26,7 +26,7 @@ from cotenant.nodes.cluster import ClusterFlags, cluster_of
 from cotenant.suite.cells import Job, labels_of, over_devices
 from cotenant.suite.decode import at
 from cotenant.suite.duets import BETWEEN, REPETITIONS, USAGE, Duet, duet_of
-from cotenant.suite.jobfile import Suite, check_one_class, load, select
+from cotenant.suite.jobfile import Suite, load, select
 from cotenant.suite.mixes import Mix, check_mixes, mix_named, pairs_named
 from cotenant.suite.pressure import FLAG, level_of, pressed
 from cotenant.suite.variables import flag_name
@@ -65,7 +65,6 @@ def options_of(
     duet = _duet(given, extra, suite)
     chosen = Selected() if duet else _selected(given, suite)
     jobs, mixes, neighbours = Selected(chosen.jobs) if jobs_alone else chosen
-    check_one_class(jobs)
     baseline = "none" if duet else _baseline(given, mixes)
     by_words = _first_of((*REPEATS, "--skip"), extra) or ("--at-least" if given.at_least else "")
     counted_by = by_words if baseline == "blocks" else ""  # blocks have a number of observations of their own

@@ -34,7 +34,7 @@ def report(given: argparse.Namespace) -> int:
     """Print and write the views that these flags ask for. Returns 0, or raises CotenantError for wrong input."""
     # Records stay until the end: garbage collection over a million of them would take a fifth of the time.
     gc.disable()
-    result = load(*spooled(given.places), suite=given.suite, name=given.job, run_class=given.run_class, tell=warn)
+    result = load(*spooled(given.places), suite=given.suite, name=given.job, tell=warn)
     summary = result.summary
     # These forms of output do not hold the notes.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:

@@ -301,7 +301,6 @@ def _place(
             meters,
         ),
         group=program.cell.job.group,
-        run_class="tuned" if program.cell.job.tuned else "base",
         vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),

@@ -184,7 +184,6 @@ def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
         cell.job,
         args=tuple((flag, (value,)) for flag, value in (args | flags).items()),
         stem=".".join([cell.label, f"b{setting.batch_size}", *words]),
-        tuned=True,
     )
 
 

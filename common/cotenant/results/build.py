@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from cotenant.choices import RunClass
 from cotenant.confidential import Conceal, arguments_without, by_new_key, words_without
 from cotenant.finding import Finding, by_benchmark
 from cotenant.machine.accelerators import peak_of
@@ -156,7 +155,6 @@ class Placement:
     share: SharedDevice | None = None
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
-    run_class: RunClass = "base"
     origin: dict[str, Any] = field(default_factory=dict)
     duet: DuetPart | None = None
 
@@ -272,7 +270,6 @@ def build_record(
         stands_for=place.stands_for,
         mix=place.mix,
         neighbours=place.neighbours,
-        run_class=place.run_class,
         group=place.group,
         skip=max(0, statement.skip),
         asked=statement.asked,

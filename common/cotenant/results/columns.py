@@ -181,10 +181,9 @@ COLUMNS: tuple[RecordColumn, ...] = (
         at="observed.work_learned",
     ),
     # Values that have to be equal, in the order in which a difference is named.
-    text("run_class", "`base`, or `tuned`: its arguments were searched for", equal=True, word="class"),
+    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
-    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
     whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
     whole("tenants", "tenants of the launch", equal=True),

@@ -329,11 +329,6 @@ class Decoded:
         left_out = _OWN_FIELDS | without
         return {argument: value for argument, value in self.fields.items() if argument not in left_out}
 
-    @property
-    def run_class(self) -> str:
-        """The class of the run: `base` in older records without classes, and in those of other programs."""
-        return self.text_at("run_class") or "base"
-
 
 def _finding(fields: Fields) -> Finding:
     severity = fields.get("severity")

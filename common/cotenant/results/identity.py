@@ -16,7 +16,7 @@ from cotenant.results.record import Record
 
 # Repetition, seed, observations and the place of the report do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
-# Values that tuning may change, as they do not change the work of an item (docs/run-rules.md).
+# Values that tuning may change, as they do not change the work of an item.
 TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "compile", "channels_last"})
 # Values that follow from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from cotenant.choices import RunClass
 from cotenant.decoding import decoded
 from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
@@ -366,8 +365,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
     neighbours: list[str] = []
     """In a mix: the jobs of the other tenants, sorted."""
-    run_class: RunClass = "base"
-    """`tuned`: the arguments of its job were searched for on a machine (docs/run-rules.md)."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int

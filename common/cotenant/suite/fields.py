@@ -99,11 +99,6 @@ def positive_of(entry: Mapping[str, object], key: str) -> float | None:
     return float(value)
 
 
-def tuned_of(entry: Mapping[str, object]) -> bool:
-    """Return whether the job says how it was tuned."""
-    return bool(_object(entry, "tuned"))
-
-
 def env_of(entry: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """Return the environment that the job adds, variables not yet expanded."""
     env: list[tuple[str, str]] = []

@@ -136,7 +136,6 @@ def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
         weight=fields.positive_of(raw, "weight") or 1.0,
         timeout_s=fields.positive_of(raw, "timeout"),
         env=fields.env_of(raw),
-        tuned=fields.tuned_of(raw),
     )
     args = raw.get("args")
     is_axis = isinstance(args, dict) and isinstance(args.get(PRECISION), list)
@@ -196,17 +195,6 @@ def select(
     if not chosen:
         raise CotenantError("--exclude leaves no job to run.", f"The jobs are {_listed(jobs)}.")
     return chosen
-
-
-def check_one_class(jobs: Sequence[Job]) -> None:
-    """Raise CotenantError for tuned jobs beside others: their results never stand in one table."""
-    tuned = [job for job in jobs if job.tuned]
-    if tuned and len(tuned) < len(jobs):
-        other = next(job for job in jobs if not job.tuned)
-        raise CotenantError(
-            f"'{tuned[0].name}' is tuned and '{other.name}' is not: their results never stand in one table.",
-            "--name chooses those of one class (docs/run-rules.md).",
-        )
 
 
 LEAST_START = 3
