@@ -50,7 +50,7 @@ TASKS_OF_ROOMS = {
     "bench": "the measured loop; torch",
     "layers": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",
-    "fleet": "nodes of Ray, verdicts",
+    "fleet": "nodes of Ray",
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
     "meters": "load, power, devices",

@@ -7,6 +7,18 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 from __future__ import annotations
 
 REMOVED: dict[str, str] = {
+    "--share mig": "Leave --share out: an instance of MIG is a device, and each user gets one.",
+    "--share dmem": "Use --share time: torch holds each user to its part of the device's memory.",
+    "fleet report": "`report DIR` shows hosts side by side, and names one that is slower than its like or has less.",
+    "fleet --tier": "--budget gives each launch its seconds, --name chooses jobs, and another --uid repeats them.",
+    "fleet --rounds": "Run the suite again with another --uid: `report` takes all repetitions together.",
+    "fleet --node-base": "A node works below this host's BASE: BASE=DIR in front of the command names another.",
+    "fleet --nodes": "The command names every living node at its start, and each that is lost.",
+    "fleet --group": "`compare A B --allow host` holds the records of two groups of hosts against each other.",
+    "fleet --resources": "`report --format csv` has a row for each job and host.",
+    "fleet --parquet": "`export DIR --out rows.parquet` has a row for each record.",
+    "fleet --html": "`report DIR --html page.html` has the hosts of a gathered directory.",
+    "fleet --format": "`report DIR --table hosts --format json` has the hosts of a gathered directory.",
     "--predict": "Measure the pairs: --pairs a,b,c launches each, and `report --table pairs` is their matrix.",
     "--sense": "Use --name JOBS --pressure RESOURCE for a job's curve, --pairs for each job beside each.",
     "--jobs sense": "Use --name JOBS --pressure RESOURCE for a job's curve, and leave the entry out.",

@@ -74,7 +74,6 @@ TABLE = {
         (r"^run\.tar\.zst: \d+ files, journal ", r"^numbers +yes ", r"^All of it holds\.$"),
         ("torch", "scipy", "matplotlib"),
     ),
-    "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
     "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
     "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
@@ -85,6 +84,7 @@ ELSEWHERE = {
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
     "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
+    "fleet run --jobs cpu": "tests/fleet",
     "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
 }
 """Lines of README that are not run here as they stand, with the reason; tests/launch/test_pages.py has the launches."""

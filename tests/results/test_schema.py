@@ -63,6 +63,7 @@ def test_what_is_not_finite_becomes_null_everywhere() -> None:
         epoch_loss=[-math.inf],
         metrics={"accuracy": math.nan},
         observed={"deep": [{"er": math.inf}]},
+        audited=False,
         arguments={"lr": math.inf},
     )
     record = a_record(told={"part": part}, outcome="nan")

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-import site
-import sys
-import sysconfig
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -98,7 +93,6 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             **loop.scaled(),
             **loop.audited(),
             **({"steps_ns": loop.steps_ns} if benchmark.serves else {}),
-            "startup": startup_files(),
             **({"nodes": run.world.nodes} if run.world.nodes > 1 else {}),
             **run.observed,
         },
@@ -116,20 +110,6 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         },
         "findings": [asdict(finding) for finding in run.findings],
     }
-
-
-def startup_files() -> dict[str, str]:
-    """Return the SHA-256 of every file outside of the interpreter and its environment that ran before the program.
-
-    They are the .pth files of the user's own packages, and the modules that `site` imports wherever they lie.
-    """
-    own = tuple(
-        f"{place}{os.sep}" for place in {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}
-    )
-    files = sorted(Path(site.getusersitepackages()).glob("*.pth")) if site.ENABLE_USER_SITE else []
-    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in ("sitecustomize", "usercustomize"))
-    files += [Path(file) for file in loaded if file and not file.startswith(own)]
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
 
 
 def _plain(value: Any) -> Any:

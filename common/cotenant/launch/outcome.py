@@ -38,7 +38,6 @@ class TenantResult:
     read_back: ReadBack = field(default_factory=ReadBack)
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
-    origin: dict[str, Any] = field(default_factory=dict)
     refused: bool = False
     """Whether it ended before READY as programs do that refuse an argument: by a message, or with exit status 2."""
 
@@ -75,7 +74,7 @@ def result_of(tenant: Tenant, killed_outside: int) -> TenantResult:
     outcome, message = outcome_of(tenant, killed_outside)
     was_ready = any(rank.ready is not None for rank in tenant.ranks.values())
     refused = outcome == "failed" and not was_ready and (tenant.joined or tenant.status == EXIT_USAGE)
-    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin, refused)
+    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, refused)
     return TenantResult(tenant.spec, outcome, message, *seen)
 
 

@@ -296,7 +296,6 @@ def _place(
         share=shared_device(
             slice_,
             [spec.slice for spec in start.specs],
-            tenant.read_back,
             statement.checked.observed,
             meters,
         ),
@@ -318,7 +317,6 @@ def _place(
         solo=start.solo,
         baseline=start.baseline,
         stands_for=[*start.stands_for],
-        origin=tenant.origin,
         duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
     )
 

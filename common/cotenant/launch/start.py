@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, 
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec, duet_place
+from cotenant.machine.nvidia import mps_pipes
 from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
@@ -487,8 +489,8 @@ class Resolver:
             environment = environment_without_jobs(environment, foreign, temporary)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
-            # A missing directory cannot be bound; the default one is below the base.
-            places |= {paths.data} if paths.data.is_dir() else set()
+            # A missing directory cannot be bound; the default one for data is below the base.
+            places |= {place for place in (paths.data, mps_pipes(os.environ)) if place.is_dir()}
             words = options.image.around(words, slice_.accelerators, places, environment)
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
 

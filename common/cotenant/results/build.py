@@ -62,7 +62,6 @@ class TenantPart(msgspec.Struct, frozen=True):
     ignored: list[str] = []
     item: str = ""
     version: str = ""
-    harness: str = ""
     number: int | None = None
     repeat: int | None = None
     load_end_ns: int = 0
@@ -155,7 +154,6 @@ class Placement:
     share: SharedDevice | None = None
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
-    origin: dict[str, Any] = field(default_factory=dict)
     duet: DuetPart | None = None
 
 
@@ -243,8 +241,6 @@ def build_record(
         cpu_cores=place.cpu_cores,
         devices=devices,
         version=part.version,
-        harness=part.harness,
-        origin=place.origin,
         unique_id=unique_id(place.name, part.version, part.arguments),
         suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
         start_time=common.started.isoformat(),

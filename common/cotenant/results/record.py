@@ -263,7 +263,7 @@ class SharedDevice(msgspec.Struct, frozen=True):
     """How a tenant shared its device with others of its launch."""
 
     asked: str
-    """The mode that was asked for: `time`, `mps`, `mps:25`, `mig` or `dmem`; empty where none was."""
+    """The mode that was asked for: `time`, `mps` or `mps:25`; empty where none was."""
     seen: str
     """The mode as the tenant and the kernel have it, or `exclusive`; empty where the tenant could not say."""
     sharers: int
@@ -307,12 +307,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Accelerators that it trained on: of its slice's, which `isolation` names, the first ones."""
     version: str
     """Hash of the benchmark's source."""
-    harness: str = ""
-    """Hash of cotenant.bench as the program imported it; empty of one that speaks the protocol by itself."""
-    origin: dict[str, Any] = {}
-    """The runner's view of the start: `harness`, the hash of its own cotenant.bench; `variables`, PYTHON* and LD_* that
-    the process was started with; `startup`, each sitecustomize and usercustomize on its PYTHONPATH. Each with its
-    SHA-256 and `set_by`: the `caller` of the runner, or the `program`."""
     unique_id: str
     """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     suite_start_time: str
@@ -404,11 +398,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """The share of its rate alone that it keeps beside the other tenants, by blocks; null where that is not known."""
     duet: DuetPart | None = None
     """Its part of a duet; null where it was in none."""
-
-    @property
-    def audited(self) -> bool:
-        """Whether it ran on cotenant.bench, whose loop audits it; older records show that by their audit."""
-        return bool(self.harness) or isinstance(self.observed.get("audit"), dict)
 
     @property
     def invalid(self) -> bool:
