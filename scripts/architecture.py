@@ -59,7 +59,7 @@ TASKS_OF_ROOMS = {
     "stats": "numbers in, numbers out",
     "machine": "what this host is",
     "protocol": "READY, GO, DONE, STOP",
-    "nodes": "hosts, their clocks, one GO",
+    "nodes": "which of several hosts",
     "datasets": "make, fetch, check",
     "ground": ", ".join(GROUND),
 }
