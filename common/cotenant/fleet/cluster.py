@@ -71,7 +71,7 @@ class RayCluster:
             return _reason(error)
 
     def free_port(self, name: str) -> int:
-        """Return a port of a node that is free, as the one after it is. Raises CotenantError."""
+        """Return a free port of a node. Raises CotenantError."""
         port = self._taken(self._actors[name].free_port.remote())
         if isinstance(port, str):
             raise CotenantError(f"{name}: {port}")
