@@ -21,7 +21,7 @@ PROGRAM = """
 import json, os, pathlib, sys
 words = sys.argv[1:]
 out = pathlib.Path(words[words.index("--outdir") + 1])
-(out / "s.vae.R4.D0.json.unfinished").write_text("{}")
+(out / "s.vae.R3.D0.json.unfinished").write_text("{}")
 (out / "s.vae.R4.D0.json").write_text(json.dumps({"words": words, "base": os.environ["BASE"]}))
 (out / "cotenant.journal").write_text("line")
 (out / "other.bin").write_text("not for us")
@@ -52,8 +52,9 @@ def run(
 def test_records_of_all_nodes_come_and_a_lost_or_failed_one_is_named(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    (place / "out" / "n3").mkdir(parents=True)
-    (place / "out" / "n3" / "s.vae.R3.D0.json").write_text("{}")
+    for name in ("n1", "n3"):
+        (place / "out" / name).mkdir(parents=True)
+        (place / "out" / name / "s.vae.R3.D0.json").write_text("of a launch that n1 has set aside since")
     cluster = LocalCluster(NAMES, lost="n3", silent=("n5",))
     status, out, lines = run(monkeypatch, capsys, cluster, place, "--isolation", "none", "--", "--repeat", "5")
     assert (status, out) == (1, "")
@@ -67,7 +68,7 @@ def test_records_of_all_nodes_come_and_a_lost_or_failed_one_is_named(
         "n5 does not answer, or has no free CPU.",
     ]
     assert lines[-1].endswith(f"report {place}/out --table hosts")
-    files = ["cotenant.journal", "runner.err", "runner.out", "s.vae.R4.D0.json"]
+    files = ["cotenant.journal", "runner.err", "runner.out", "s.vae.R3.D0.json.unfinished", "s.vae.R4.D0.json"]
     for name in ("n1", "n2", "n4"):
         assert sorted(path.name for path in (place / "out" / name).iterdir()) == files
         seen = json.loads((place / "out" / name / "s.vae.R4.D0.json").read_bytes())

@@ -11,7 +11,8 @@ from typing import Any
 from cotenant.checkout import CHECKOUT, INSTALLED, SOURCE_ROOT
 from cotenant.errors import CotenantError
 from cotenant.fleet import node as on_node
-from cotenant.fleet.node import News, NodeRunner
+from cotenant.fleet.node import SET_ASIDE, News, NodeRunner
+from cotenant.results.store import write_whole
 
 PLACING_S, WAIT_S = 60.0, 5.0
 UNHIDDEN = {f"RAY_EXPERIMENTAL_NOSET_{name}_VISIBLE_DEVICES": "1" for name in ("CUDA", "HIP", "ROCR")}
@@ -71,7 +72,7 @@ class RayCluster:
                 yield name, _reason(error)
 
     def free_port(self, name: str) -> int:
-        """Return a port of a node that is free, as the one after it is. Raises CotenantError."""
+        """Return a free port of a node. Raises CotenantError."""
         try:
             return int(self._ray.get(self._actors[name].free_port.remote(), timeout=PLACING_S))
         except self._ray.exceptions.RayError as error:
@@ -123,3 +124,12 @@ def job_file(path: Path) -> tuple[str, dict[str, bytes]]:
     """Return the word for `--jobs` on a node, and the file if nodes lack it: those of the checkout are there."""
     shipped = path.resolve().parent in (CHECKOUT, CHECKOUT / "profiles")
     return path.name, {} if shipped else {path.name: path.read_bytes()}
+
+
+def keep_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write what a node has sent, and remove the records that its runner has set aside. Raises CotenantError."""
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+        if name.endswith(SET_ASIDE):
+            (folder / name.removesuffix(SET_ASIDE)).unlink(missing_ok=True)

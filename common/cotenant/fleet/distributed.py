@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
-from cotenant.fleet.cluster import RayCluster
+from cotenant.fleet.cluster import RayCluster, keep_files
 from cotenant.fleet.node import LOGS, News
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.store import write_whole
 from cotenant.text import endpoint, listed
 
 ENDING_S = 60.0
@@ -125,8 +124,7 @@ class DistributedJob:
         printed = [files[log][len(logs.get(log, b"")) :] if log in files else b"" for log in LOGS]
         logs |= {log: files[log] for log in LOGS if log in files}
         if name == self._names[0]:
-            for file in files.keys() - LOGS:
-                write_whole(self._plan.output / file, files[file])
+            keep_files(self._plan.output, {name: files[name] for name in files.keys() - LOGS})
             self._show(printed[0], printed[1])
         if status is None:
             return

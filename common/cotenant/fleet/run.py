@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cotenant.fleet.cluster import RayCluster
-from cotenant.results.store import write_whole
+from cotenant.fleet.cluster import RayCluster, keep_files
 from cotenant.text import many
 
 Tell = Callable[[str], None]
@@ -34,9 +33,7 @@ def run_everywhere(
                 end = f"is lost ({news.rstrip('.')})"
             else:
                 files, status = news
-                folder.mkdir(exist_ok=True)
-                for file, content in files.items():
-                    write_whole(folder / file, content)
+                keep_files(folder, files)
                 if status is None:
                     continue
                 end = f"ended with status {status}" if status else "is done"

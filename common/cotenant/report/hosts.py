@@ -40,8 +40,9 @@ OF_COUNTS = ("tenants", "processors")
 RATIO = ("ratio", "ratio_low", "ratio_high", "n", "over")
 FIELDS = ("host", "device", "devices", "processors", "jobs", "rated", *RATIO, "verdict")
 LEGEND = (
-    "over its like: the rate of a job's slowest user over the median of the other hosts with the same device, the "
-    "geometric mean over n jobs (j; of fewer than three, launches, L) that did equal work, with its 95 % t interval."
+    "over its like: the rate of a job's slowest user over the median of the hosts with the same device (of two, over "
+    "the other), the geometric mean over n jobs (j; of fewer than three, launches, L) that did equal work, with its "
+    "95 % t interval."
 )
 
 

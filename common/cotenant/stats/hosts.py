@@ -38,11 +38,11 @@ class HostRate:
 def host_rates(hosts: Mapping[str, Rates]) -> dict[str, HostRate]:
     """Return the rates of hosts over their like, for each host that has a job in common with another.
 
-    A job's distance on a host is its log rate there less the median over all other hosts, repetition by repetition: a
-    broken host moves nobody else's. A host is slower if its mean distance over jobs is below -2 %, and below -3.5
-    robust standard deviations of the other hosts' means (a modified z-score: Iglewicz and Hoaglin, 1993), by the
-    one-sided t bound (Student, 1908) over its own jobs, at a chance of 5 % over all hosts together (Bonferroni). Fewer
-    than three jobs are judged over their launches, and fewer than three launches are not judged.
+    A job's distance on a host is its log rate there less the median over all hosts (of two, that of the other one),
+    repetition by repetition: a broken host hardly moves the others. A host is slower if its mean distance over jobs is
+    below -2 %, and below -3.5 robust standard deviations of the other hosts' means (a modified z-score: Iglewicz and
+    Hoaglin, 1993), by the one-sided t bound (Student, 1908) over its own jobs, at a chance of 5 % over all hosts
+    together (Bonferroni). Fewer than three jobs are judged over their launches, and fewer than three launches are not.
     """
     distances: dict[str, tuple[list[float], str]] = {}
     for host in hosts:
@@ -62,11 +62,16 @@ def host_rates(hosts: Mapping[str, Rates]) -> dict[str, HostRate]:
 
 
 def _distances(host: str, hosts: Mapping[str, Rates]) -> Iterator[list[float]]:
-    """Yield a job's distances from the other hosts that ran it, of each repetition."""
+    """Yield a job's distances from the hosts that ran it, of each repetition."""
     others = [rates for name, rates in hosts.items() if name != host]
     for job, rates in hosts[host].items():
-        logs = {uid: [math.log(of[job][uid]) for of in others if uid in of.get(job, ())] for uid in rates}
-        if of_job := [math.log(rate) - median(logs[uid]) for uid, rate in rates.items() if logs[uid]]:
+        of_job = []
+        for uid, rate in rates.items():
+            logs = [math.log(of[job][uid]) for of in others if uid in of.get(job, ())]
+            if logs:
+                own = [math.log(rate)] if len(logs) > 1 else []
+                of_job.append(math.log(rate) - median([*logs, *own]))
+        if of_job:
             yield of_job
 
 
