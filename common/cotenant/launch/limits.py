@@ -56,9 +56,14 @@ class Limits:
             return self
         return replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
-    def of_node(self, follows: bool) -> Limits:
-        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time."""
-        return replace(self, ready_limit_s=math.inf if follows else self.ready_limit_s + NAMING_S)
+    def of_node(self, follows: bool, wait_s: float) -> Limits:
+        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time.
+
+        One that follows another node may wait so long for that.
+        """
+        if follows:
+            return replace(self, ready_limit_s=math.inf, timeout_s=self.timeout_s + wait_s)
+        return replace(self, ready_limit_s=self.ready_limit_s + NAMING_S)
 
     def policies(self) -> dict[str, str | float]:
         """Return the limits that a record holds: those that decide how much is measured and kept."""
