@@ -50,7 +50,7 @@ LEAST_SLOW_START = 1.02
 MOST_DRIFT, UNLIKELY = 0.01, 0.01
 MANY_OUTLIERS = 0.1
 MOST_WIDTH = 0.5
-"""Of an interval, relative to its median."""
+"""The width of an interval, relative to its median."""
 
 
 def kept_observations(record: Record) -> list[Observed]:
