@@ -249,10 +249,6 @@ class Coordinator(Peers):
                 given = {"number": amount.number, "repeat": amount.repeat, "skip": amount.skip}
                 node.connection.send("go", t0_ns=node.offset.theirs(t0_ns), **given)
 
-    def audit(self) -> None:
-        for node in self._launched:
-            node.connection.send("audit")
-
     def done(self) -> bool:
         return all(node.done for node in self._launched)
 

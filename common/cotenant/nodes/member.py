@@ -22,9 +22,7 @@ GO_WITHIN_NS = 60_000_000_000
 
 
 class Member(Peers):
-    """The peers of a launch on a node that does not lead: node 0 gives GO, asks for audits, and stops all."""
-
-    leads = False
+    """The peers of a launch on a node that does not lead: node 0 gives GO and stops all."""
 
     def __init__(self, cluster: Cluster, silence_s: float) -> None:
         self._cluster, self._silence_s = cluster, silence_s
@@ -35,7 +33,6 @@ class Member(Peers):
         self._begin()
 
     def _begin(self) -> None:
-        self.audits = 0
         self._go: CommonGo | None = None
         self._stopped = self._arrived = self._finished = False
         self._halt: Reason | None = None
@@ -114,8 +111,6 @@ class Member(Peers):
             self._key = fields["key"]
         elif message.kind == "go":
             self._go = _go_of(fields)
-        elif message.kind == "audit":
-            self.audits += 1
         elif message.kind == "stop":
             self._stopped = True
         elif message.kind == "halt":

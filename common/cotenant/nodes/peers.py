@@ -76,13 +76,7 @@ class NodeResult:
 
 
 class Peers:
-    """The other nodes, as a launch asks and tells them; these answers are those of a host that is the only one.
-
-    `leads`: this node chooses t0, amounts and audits. `audits`: how many the leading node has asked for so far.
-    """
-
-    leads = True
-    audits = 0
+    """The other nodes, as a launch asks and tells them; these answers are those of a host that is the only one."""
 
     def connections(self) -> Sequence[Connection]:
         """Return the connections that have to be heard as soon as something comes."""
@@ -106,9 +100,6 @@ class Peers:
 
     def started(self, t0_ns: int, amount: Amount) -> None:
         """Tell the GO to all other nodes."""
-
-    def audit(self) -> None:
-        """Ask for an audit step on all other nodes."""
 
     def done(self) -> bool:
         """Say that all ranks here are DONE; return whether they are on all nodes."""
