@@ -7,6 +7,18 @@ A key is a command (`history`), a flag (`--graph`), a flag of one command (`flee
 from __future__ import annotations
 
 REMOVED: dict[str, str] = {
+    "--share mig": "Leave --share out: an instance of MIG is a device, and each user gets one.",
+    "--share dmem": "Use --share time: torch holds each user to its part of the device's memory.",
+    "fleet report": "`report DIR` shows hosts side by side, and names one that is slower than its like or has less.",
+    "fleet --tier": "--budget gives each launch its seconds, --name chooses jobs, and another --uid repeats them.",
+    "fleet --rounds": "Run the suite again with another --uid: `report` takes all repetitions together.",
+    "fleet --node-base": "A node works below this host's BASE: BASE=DIR in front of the command names another.",
+    "fleet --nodes": "The command names every living node at its start, and each that is lost.",
+    "fleet --group": "`compare A B --allow host` holds the records of two groups of hosts against each other.",
+    "fleet --resources": "`report --format csv` has a row for each job and host.",
+    "fleet --parquet": "`export DIR --out rows.parquet` has a row for each record.",
+    "fleet --html": "`report DIR --html page.html` has the hosts of a gathered directory.",
+    "fleet --format": "`report DIR --table hosts --format json` has the hosts of a gathered directory.",
     "--predict": "Measure the pairs: --pairs a,b,c launches each, and `report --table pairs` is their matrix.",
     "--sense": "Use --name JOBS --pressure RESOURCE for a job's curve, --pairs for each job beside each.",
     "--jobs sense": "Use --name JOBS --pressure RESOURCE for a job's curve, and leave the entry out.",
@@ -26,10 +38,15 @@ REMOVED: dict[str, str] = {
     "verify --key": "Check the signature with the tool that made it, then the archive without the flag.",
     "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
     "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
+    "--isolation systemd": "Use --isolation v2: the run starts itself again in a scope of systemd's where it has to.",
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
     "--active": "Use the number of users that `capacity` finds.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "tune --only": "Only the batch size is searched: launch a job with another flag behind --, and compare.",
+    "tune --allow": "Tune a job file whose jobs have that --precision.",
+    "tune --measured": "Leave it out: each launch measures five seconds.",
+    "tune --html": "Leave it out: each launch is printed as a line, and the job file holds it.",
     "--finish": "Run the program by itself where it has to come to its own end.",
 }
 

@@ -91,7 +91,7 @@ def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
         "mix": "No launch was of different jobs. ./run.sh --mix",
         "duet": "No launch there was a duet. ./run.sh --duet",
         "pressure": "./run.sh --name JOB --pressure dram does",
-        "mixes": "There is no table 'mixes'. There are jobs, interference, mix, ",
+        "mixes": "There is no table 'mixes'. There are jobs, hosts, interference, mix, ",
     }.items():
         assert sentence in refusal(result.table, name)
 

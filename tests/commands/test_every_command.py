@@ -51,7 +51,7 @@ TABLE = {
     "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
     "capacity --help": Shown((r"--keep SHARE", r"nothing is applied\.$"), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
-    "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
+    "tune --help": Shown((r"--out FILE", r"--budget S"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
     "plan --users 4": Shown((r"^ *B +3 ", r"^memory: .* 4 x "), HEAVY),
     "doctor --quick --jobs sums.json": Shown((r"^  ok +jobs +1 of 1 can be started", r"^\d\d checks: "), HEAVY),
@@ -74,10 +74,9 @@ TABLE = {
         (r"^run\.tar\.zst: \d+ files, journal ", r"^numbers +yes ", r"^All of it holds\.$"),
         ("torch", "scipy", "matplotlib"),
     ),
-    "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
-    "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
-    "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
+    "completion fish": Shown((r"^complete -c run\.sh .*-l pressure ",), OF_TABLES),
+    "completion bash": Shown((r"_report_option_strings=.*--html", r"^complete .* run\.sh$"), OF_TABLES),
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
 ELSEWHERE = {
@@ -85,7 +84,8 @@ ELSEWHERE = {
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
     "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
-    "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
+    "fleet run --jobs cpu": "tests/fleet",
+    "tune --jobs cpu --out tweaked.json": "half an hour: tests/questions/test_tune.py",
 }
 """Lines of README that are not run here as they stand, with the reason; tests/launch/test_pages.py has the launches."""
 

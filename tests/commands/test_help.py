@@ -44,7 +44,7 @@ def test_other_commands_have_all_of_their_help_likewise(capsys: Capture) -> None
         assert "--reserve" not in help_of(capsys, "help", command)
         assert "--reserve" in help_of(capsys, "help", command, "--all")
     assert help_of(capsys, "help", "list", "--all") == help_of(capsys, "list", "--help")
-    assert call(capsys, "help", "fleet", "--all") == call(capsys, "fleet", "--help")
+    assert help_of(capsys, "help", "fleet", "--all") == help_of(capsys, "fleet", "--help")
 
 
 def test_findings_and_fields_of_records_have_their_meanings(capsys: Capture) -> None:

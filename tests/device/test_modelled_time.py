@@ -5,8 +5,8 @@ No number here is a real device's: the tests ask whether measurements find the n
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -16,12 +16,11 @@ from cotenant.report.share import SharePoint, share_points
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.table import Rows
-from device.host import ROOT, Host, Record, deed, entry, rate
+from device.host import Host, Record, deed, entry, rate
 from device.zygote import Zygote
+from launch.mps_daemon import running
 
 PRODUCT = "ceilings/product"
-CONTROL = ROOT / "tests/launch/mps"
-"""Folder of a stand-in for nvidia-cuda-mps-control."""
 PEAK_FLOP_NS, REACHED, LAUNCH_NS, MEMORY_BYTES_NS, QUEUE = 989.5e3, 0.7, 5_000, 3350, 1024
 SIDE, NUMBER = 4096, 25
 PRODUCT_NS = 2 * SIDE**3 / (REACHED * PEAK_FLOP_NS) + LAUNCH_NS
@@ -77,11 +76,10 @@ def issuing(record: Record) -> float:
     return float(issued_ns / sum(one["end_ns"] - one["start_ns"] for one in seen))
 
 
-def launched(host: Host, name: str, jobs: list[Record], *flags: object) -> tuple[int, list[Record]]:
+def launched(host: Host, name: str, jobs: list[Record], *flags: object, **variables: str) -> tuple[int, list[Record]]:
     """Launch jobs in modelled time; return the factor that is slow enough for this host, and the records."""
-    path = f"{CONTROL}{os.pathsep}{os.environ['PATH']}"
     for scale in SCALES:
-        records = host.suite(name, jobs, *flags, limit_s=LIMIT_S, NULL_DEVICE_SCALE=str(scale), PATH=path)
+        records = host.suite(name, jobs, *flags, limit_s=LIMIT_S, NULL_DEVICE_SCALE=str(scale), **variables)
         assert host.wrong(records) == []
         # Each of several jobs has a factor of its own in its environment.
         if len(jobs) > 1 or max(map(issuing, records)) <= MOST_ISSUING:
@@ -103,7 +101,8 @@ def rows_of(host: Host, name: str) -> Rows:
 def shared(host: Host, name: str, mode: str, users: int) -> SharePoint:
     """Launch `users` users of one device, and each alone; return the report's point on the shares that they keep."""
     flags = ("--users", users, "--share", mode, "--baseline", "quick")
-    _, records = launched(host, name, [product()], *flags)
+    with running(host.results / "pipes") if mode != "time" else nullcontext({}) as variables:
+        _, records = launched(host, name, [product()], *flags, **variables)
     assert [record["share"]["seen"] for record in records if not record.get("baseline")] == [mode] * users
     (point,) = share_points(rows_of(host, name))
     return point

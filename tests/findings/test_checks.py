@@ -41,7 +41,7 @@ from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load, Spender
 from cotenant.machine.nvidia import DeviceProcess
-from cotenant.machine.space import Disk, HostMemory, SharedMemory
+from cotenant.machine.space import DevShm, Disk, HostMemory
 from cotenant.machine.virtual import Virtual
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server
 from golden import check_golden
@@ -98,7 +98,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (swap, {"memory": HostMemory(1, 1, GIB, GIB), "isolation": None}),
     (swap, {"memory": HostMemory(1, 1, 2 * GIB, GIB)}),
     (shared_memory, {"shared": None}),
-    (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20)}),
+    (shared_memory, {"shared": DevShm(64 << 20, 64 << 20)}),
     (shared_memory, {"loader_bytes": 40 * GIB}),
     (present, {"machine": server(devices=()), "silence": "its driver answers 'Driver/library version mismatch'"}),
     (foreign_processes, boards(processes=(PYTHON,))),
@@ -144,12 +144,12 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (free_memory, {"plan": None}),
     (free_memory, {"machine": server(memory_bytes=8 * GIB), "memory_left_bytes": 7 * GIB}),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB)}),
-    (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20), "loader_bytes": 1 << 20}),
+    (shared_memory, {"shared": DevShm(64 << 20, 64 << 20), "loader_bytes": 1 << 20}),
     (shared_memory, {"shared": None, "isolation": Isolation("v1", own_shm=True)}),
     (present, {"machine": server(devices=()), "silence": ""}),
     (foreign_processes, boards(processes=(MPS,))),
     (modes, boards(compute_mode="exclusive")),
-    (modes, boards(compute_mode="exclusive") | {"plan": plan(server(), 4, share=share_mode("mps"))}),
+    (modes, boards(compute_mode="exclusive", mps=True) | {"plan": plan(server(), 4, share=share_mode("mps"))}),
     (modes, {"devices": (board(0, mig=True), board(1, mig=True))}),
     (ecc, {"devices": (board(0, ecc=None), board(1, ecc=None))}),
     (ecc, {"devices": (board(0, ecc=False), board(1, ecc=False))}),

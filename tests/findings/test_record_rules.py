@@ -281,7 +281,7 @@ SILENT: list[tuple[str, Made]] = [
     ("devices_unused", lambda: of.owning(8, 1, device="cpu")),
     ("devices_unused", lambda: of.owning(1, 1, group="student")),
     ("devices_unused", lambda: a_record(place={"group": "all", "devices": 4}, told={"part": {}})),
-    *each("share_not_seen", of.shared_by, ("", "mps"), ("mig", "mig")),
+    *each("share_not_seen", of.shared_by, ("", "mps"), ("mps", "mps")),
     ("device_elsewhere", lambda: of.computing_on("GPU-a", ["GPU-a", "GPU-b"])),
     ("device_elsewhere", lambda: of.computing_on("MIG-1", ["MIG-1"])),
     ("device_elsewhere", lambda: of.computing_on("", ["GPU-a"])),

@@ -33,7 +33,7 @@ LACKING = {
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
     "--nnodes": "needs several hosts: tests/nodes has two",
-    "--out tweaked.json": "searches for half an hour: tests/launch/test_tuning.py has a search",
+    "--out tweaked.json": "searches for half an hour: tests/questions/test_tune.py has a search",
     "fleet run": "needs a Ray cluster: tests/fleet has three nodes",
     "VENV=/opt/": "needs an environment that an administrator has made",
 }
@@ -104,8 +104,6 @@ def test_a_line_of_another_command_ends_well(place: str, workplace: Path, enviro
     if "archive" in line or "verify" in line:
         typed("./run.sh --name vae --outdir night", workplace, environment)
         typed("mkdir -p workspace && cp -r night workspace/output", workplace, environment)
-    if "fleet report DIR" in line:
-        typed("./run.sh --name vae --outdir DIR/n00 && cp -r DIR/n00 DIR/n10", workplace, environment)
     if "verify" in line:
         typed("./run.sh archive -o run.tar.zst", workplace, environment)
     assert typed(line, workplace, environment)

@@ -16,6 +16,7 @@ from cotenant.report.beside import mix_blocks
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
+from cotenant.report.hosts import hosts_grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.pressure import pressure_curves, pressure_grid
@@ -24,7 +25,7 @@ from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import Summary
 from cotenant.results.table import Rows
 
-TableName = Literal["jobs", "interference", "mix", "pairs", "share", "pressure", "duet"]
+TableName = Literal["jobs", "hosts", "interference", "mix", "pairs", "share", "pressure", "duet"]
 
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
 ALONE = f"{PROGRAM} measures each user alone as well (--baseline); --isolation none runs all without slices."
@@ -86,6 +87,11 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
 
 MAKERS: Mapping[TableName, Maker] = {
     "jobs": Maker(lambda summary, records: jobs_grid(summary)),
+    "hosts": Maker(
+        lambda summary, records: hosts_grid(summary),
+        "All records there are of one host.",
+        "Name the directories of several hosts, or one that holds all of them.",
+    ),
     "interference": Maker(
         lambda summary, records: interference_grid(summary),
         "No job was measured in two ways: alone in its slice, together in slices, together without.",

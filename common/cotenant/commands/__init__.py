@@ -21,8 +21,8 @@ GROUPS = {
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
     "for more": {
-        "fleet": "a verdict on each node of a cluster: accepted, slow, defective, absent",
-        "tune": "the fastest batch size and flags of each job here, as a job file",
+        "fleet": "a suite on every node of a Ray cluster at once, all records in one place",
+        "tune": "the fastest batch size of each job here, as a job file",
         "new": "the skeleton of a benchmark with its test and a job file",
         "completion": "a script by which bash, zsh or fish completes commands, flags and jobs",
     },

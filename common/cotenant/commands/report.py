@@ -16,6 +16,7 @@ TABLES = (
     "batch-size",
     "speed-up",
     "scaling",
+    "hosts",
     "interference",
     "mix",
     "pairs",
@@ -55,9 +56,9 @@ def parser() -> Parser:
     add(
         "--table",
         choices=TABLES,
-        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
-        "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), of known pressure "
-        "(pressure); whether B is slower than A (duet)",
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts against "
+        "their like (hosts), or what neighbours cost: equal ones (interference), others (mix, pairs), on a device "
+        "(share), of known pressure (pressure); whether B is slower than A (duet)",
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")

@@ -56,6 +56,8 @@ def report(given: argparse.Namespace) -> int:
     elif given.format != "text" or given.save_target is None:
         if given.format == "text" and summary.in_duets:
             _say(result.table("duet"), given.format)
+        if given.format == "text" and len(summary.hosts) > 1:
+            _say(result.table("hosts"), given.format)
         if summary.jobs or not summary.in_duets or given.format != "text":
             _say(result.table(), given.format)
     return EXIT_PASSED

@@ -17,6 +17,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
+from cotenant.machine.nvidia import mps_pipes
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster, interface_towards
 from cotenant.procfs import format_list
@@ -24,6 +25,7 @@ from cotenant.protocol.messages import (
     DEVICE_MEMORY_VARIABLE,
     GROUP_VARIABLE,
     LOG_VARIABLE,
+    NODE_VARIABLE,
     RANKS_VARIABLE,
     RUN_VARIABLE,
     SOCKET_VARIABLE,
@@ -98,7 +100,7 @@ class RunEnvironment:
                 added[RANKS_VARIABLE] = ";".join(map(format_list, ranks))
         added |= visible_variables(slice_.accelerators)
         if slice_.device_share is not None:
-            added |= share_variables(slice_.device_share, self.paths.mps)
+            added |= share_variables(slice_.device_share)
         added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
         return added | {
             RUN_VARIABLE: str(self.run),
@@ -109,16 +111,12 @@ class RunEnvironment:
         }
 
 
-def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
-    """Return the variables that hold a tenant to its part of a device: torch's own limit, or the client's side of MPS.
-
-    `mps` is the directory of the daemon's pipes (NVIDIA, Multi-Process Service, "Environment Variables").
-    """
-    if part.mode.kind == "time" and part.memory_bytes:
-        return {DEVICE_MEMORY_VARIABLE: str(part.memory_bytes)}
-    if part.mode.kind != "mps":
-        return {}
-    variables = mps_variables(mps)
+def share_variables(part: DeviceShare) -> dict[str, str]:
+    """Return the variables that hold a tenant to its part of a device: torch's own limit, or the client's side of MPS
+    (NVIDIA, Multi-Process Service, "Environment Variables")."""
+    if part.mode.kind == "time":
+        return {DEVICE_MEMORY_VARIABLE: str(part.memory_bytes)} if part.memory_bytes else {}
+    variables = {"CUDA_MPS_PIPE_DIRECTORY": str(mps_pipes(os.environ))}
     if part.mode.percent is not None:
         variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(part.mode.percent)
     if part.memory_bytes:
@@ -126,13 +124,10 @@ def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
     return variables
 
 
-def mps_variables(mps: Path) -> dict[str, str]:
-    """Return the variables for the directories in which an MPS daemon and its clients meet, and the daemon logs."""
-    return {"CUDA_MPS_PIPE_DIRECTORY": str(mps), "CUDA_MPS_LOG_DIRECTORY": str(mps / "log")}
-
-
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     """Return the variables of a launch on the first `nodes` of several hosts, 0 for all.
+
+    The value of NODE_VARIABLE comes once its slice is there.
 
     On a single host ranks listen for each other on the loopback, whatever address the host's name has. PET_* are
     torchrun's own names for the defaults of its flags.
@@ -141,9 +136,10 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
         return {} if "GLOO_SOCKET_IFNAME" in os.environ else {"GLOO_SOCKET_IFNAME": LOOPBACK}
     variables = {
         "MASTER_ADDR": cluster.host,
-        "MASTER_PORT": str(cluster.port + 1),
+        "MASTER_PORT": str(cluster.port),
         "PET_NNODES": str(nodes or cluster.nodes),
         "PET_NODE_RANK": str(cluster.node),
+        NODE_VARIABLE: "",
     }
     # gloo looks up the host's name, whose address is often that of the loopback.
     if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):

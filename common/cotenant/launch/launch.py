@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
 from cotenant.files import Directory
-from cotenant.isolation.backend import Backend, NotIsolatedError
+from cotenant.isolation.backend import Backend, NotIsolatedError, ReadBack
 from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks
 from cotenant.launch.conductor import Conductor
@@ -28,7 +28,6 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
-from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.pairing import Pairing
@@ -38,8 +37,6 @@ from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, star
 from cotenant.launch.turns import Turns
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
-from cotenant.nodes.connection import Connection
-from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.procfs import described
 from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.text import sender_of
@@ -60,9 +57,7 @@ class Launch:
     """Starts the tenants of `specs`, sends them one GO and one STOP, and leaves no process or slice behind.
 
     `upkeep`, which keeps the reaper alive, is called about once a second. `sampling` reads the host as often between
-    GO and the last DONE; `observer` is called at all other times. A `daemon` with tenants as clients runs from before
-    the first starts until after the last has ended. `peers` are the runners of the same launch on other hosts: all
-    nodes have one GO and one STOP, and a failure on one node ends the launch on all.
+    GO and the last DONE; `observer` is called at all other times.
     """
 
     specs: Sequence[TenantSpec]
@@ -72,8 +67,6 @@ class Launch:
     upkeep: Callable[[], None] = lambda: None
     sampling: Meters = field(default_factory=lambda: Meters(()))
     observer: Observer = field(default_factory=Unobserved)
-    daemon: MpsDaemon | None = None
-    peers: Peers = NO_PEERS
     logs: Directory | None = None
     """The directory of the tenants' logs; by default the one in their specs."""
     takes_turns: bool = False
@@ -82,6 +75,8 @@ class Launch:
     """The pairs of its tenants that meet; None if all run beside each other."""
     crowd: Crowd | None = None
     """The searcher that chooses how many of its tenants run beside each other; None if all do."""
+    variables: Callable[[TenantSpec, ReadBack], Mapping[str, str]] | None = None
+    """Returns the variables that a tenant of a launch over several nodes gets once its slice has been read back."""
     _events: Events = field(default_factory=Events, init=False)
     _kills_before: int = field(default_factory=memory_kills, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -93,8 +88,6 @@ class Launch:
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
-    _told: bool = field(default=False, init=False)
-    """Whether the other nodes know that the launch ends here."""
     _has_waited: bool = field(default=False, init=False)
     """Whether the runner has waited, after the first death of a tenant, for a signal to itself."""
 
@@ -110,14 +103,10 @@ class Launch:
         try:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
-                for connection in self.peers.connections():
-                    self._events.on_readable(connection, self._hear, connection)
                 try:
                     results = self._start(leaving) or self._loop()
                 finally:
                     self._wake()
-                if self._phase is not Phase.STOP and not self._told:
-                    self.peers.fail((results[0].outcome, results[0].message))
         except NotIsolatedError as error:
             if results is None:
                 raise
@@ -144,19 +133,15 @@ class Launch:
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once if one of them fails."""
-        if self.daemon is not None:
-            leaving.callback(self.daemon.stop)
-            try:
-                self.daemon.start()
-            except OSError as error:
-                return not_started(self.specs, self.specs[0], error)
-        shm_of = None if self.daemon is None else self.daemon.shm_of
         logs = self.logs or leaving.enter_context(Directory(self.specs[0].log.parent))
         for spec in self.specs:
             try:
                 live = self.backend.create(spec.slice)
                 leaving.callback(live.remove)
-                tenant = start_tenant(spec, live, live.verify(), logs, shm_of)
+                read_back = live.verify()
+                added = {} if self.variables is None else self.variables(spec, read_back)
+                whole = replace(spec, environment={**spec.environment, **added})
+                tenant = start_tenant(whole, live, read_back, logs)
             except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
@@ -170,7 +155,6 @@ class Launch:
         self._begun_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
             self._events.turn(READING_S if self._load is None else self._load.due_s())
-            self._agree()
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
             if self._load is not None and self._phase is Phase.LOAD:
@@ -208,26 +192,6 @@ class Launch:
             for tenant in self._tenants:
                 if tenant.index == index and not tenant.lost:
                     self._fails(tenant, ("not_isolated", f"Its schedule of pairs ended early: {why}."))
-
-    def _hear(self, connection: Connection) -> None:
-        """Read another node's message, which may be the last one that GO or STOP waits for."""
-        self._agree()
-        if not connection.open:
-            self._events.forget(connection)
-        self._go_if_ready()
-        self._stop_if_done()
-
-    def _agree(self) -> None:
-        """End the launch here if it ends on another node; tell the other nodes if it ends here."""
-        if self._phase is Phase.STOP:
-            self.peers.hear()
-            return
-        if (reason := self.peers.hear()) is not None:
-            self._kill(self._tenants, reason)
-        lost = next((tenant for tenant in self._tenants if tenant.lost), None)
-        if lost is not None and not self._told:
-            self._told = True
-            self.peers.fail(lost.reason or outcome_of(lost, self._kills_outside()))
 
     def _poll(self) -> None:
         for tenant in self._tenants:
@@ -267,8 +231,6 @@ class Launch:
         self.observer.building(sum(tenant.all_ranks("ready") for tenant in self._tenants))
         if any(tenant.lost or not tenant.all_ranks("ready") for tenant in self._tenants):
             return
-        if not self.peers.ready():
-            return
         try:
             schedule, given = self._amounts()
         except ProtocolError as error:
@@ -278,9 +240,7 @@ class Launch:
         self._phase = Phase.LOAD
         slots = self.pairing.slots if self.pairing else ()
         left_s = self._begun_s + self.limits.timeout_s - time.monotonic()
-        self._load = MeasuredLoad(
-            self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots, left_s, self.crowd
-        )
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, schedule, slots, left_s, self.crowd)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             # All ranks have connected.
@@ -326,8 +286,6 @@ class Launch:
         survivors = self._survivors()
         if self._phase is not Phase.LOAD or not survivors or not all(tenant.all_ranks("done") for tenant in survivors):
             return
-        if not self.peers.done():
-            return
         assert self._load is not None
         self._phase = Phase.STOP
         self._wake()
@@ -342,7 +300,6 @@ class Launch:
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
                     rank.link.send("stop")
-        self.peers.stop()
         self.observer.stopping()
 
     def _connected(self, tenant: Tenant) -> None:
@@ -520,8 +477,7 @@ class Launch:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:
-            loaded, awaited = self._phase is Phase.LOAD, self.peers.awaited()
-            self._kill(*late(self._tenants, self.limits, elapsed_s, loaded, awaited))
+            self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase is Phase.LOAD))
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]
@@ -534,7 +490,7 @@ class Launch:
                     self._gone(tenant)
 
     def _end(self, tenant: Tenant) -> None:
-        if self._phase is Phase.STOP:
+        if self._phase is Phase.STOP or tenant.spec.follows:
             self._verify_again([tenant])
         self._wake()
         tenant.end()

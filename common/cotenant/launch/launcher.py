@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
-from cotenant.isolation.slice import Slice
+from cotenant.launch.across import node_variable
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
-from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.prepared import PreparedSuite
@@ -21,7 +19,6 @@ from cotenant.launch.resources import Resources
 from cotenant.launch.start import Start
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.meters.meters import meters_of
-from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.text import listed
 
@@ -35,7 +32,7 @@ class Launcher:
     interruption: Interruption
     observer: Observer
 
-    def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
+    def measure(self, start: Start, limits: Limits) -> LaunchResult:
         """Launch a start's tenants; the meters also cover the time before and after.
 
         Raises IsolationError.
@@ -43,7 +40,10 @@ class Launcher:
         suite, reaper = self.suite, self.resources.reaper
         machine, slices = suite.machine, [spec.slice for spec in start.specs]
         shared_before = shared_files().keys()
-        limits = limits.of_job(start.timeout_s)
+        limits, variables = limits.of_job(start.timeout_s), None
+        if start.follows is not None:
+            variables = node_variable(suite, start, limits.ready_limit_s)
+            limits = limits.of_node(start.follows)
         begin_ticks = now_ticks()
         with meters_of(machine, slices) as sampling, self.resources.output.logs() as logs, isolation_errors():
             launch = Launch(
@@ -54,12 +54,11 @@ class Launcher:
                 reaper.ensure,
                 sampling,
                 self.observer,
-                self._daemon(slices),
-                peers,
                 logs,
                 start.takes_turns,
                 start.pairing,
                 start.crowd,
+                variables,
             )
             counts = self._counts()
             result = launch.run()
@@ -78,14 +77,6 @@ class Launcher:
         if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
         return replace(result, meters=meters, left_behind=left_behind, changes=changes)
-
-    def _daemon(self, slices: Sequence[Slice]) -> MpsDaemon | None:
-        """Return the MPS daemon of a launch's tenants, not yet started; None if they need none."""
-        if not any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices):
-            return None
-        devices = list(dict.fromkeys(device for slice_ in slices for device in slice_.accelerators))
-        shm_bytes = sum(slice_.memory_bytes for slice_ in slices) if self.suite.isolation.own_shm else 0
-        return MpsDaemon(str(self.suite.options.run), self.suite.paths.mps, devices, shm_bytes)
 
     def _counts(self) -> HostCounts:
         machine = self.suite.machine

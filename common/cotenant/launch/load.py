@@ -17,14 +17,11 @@ from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, place
 from cotenant.launch.tenant import Tenant, ranks_of
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
-from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
 READING_S = 0.1
 GO_DELAY_NS = 50_000_000
-NODES_GO_DELAY_NS = 250_000_000
-"""The delay of a GO that has to cross a network first."""
 LOOKS = 20
 """After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it more
 likely to find an interval that is narrow by chance."""
@@ -37,7 +34,7 @@ SPENT = 1.25
 class MeasuredLoad:
     """The counters and meters of the tenants from GO to the last DONE; the constructor makes the GO.
 
-    `gos` holds each tenant's GO: one moment for all, and in a mix different amounts. Node 0 chooses them for all nodes.
+    `gos` holds each tenant's GO: one moment for all, and in a mix different amounts.
     """
 
     def __init__(
@@ -46,24 +43,19 @@ class MeasuredLoad:
         given: Mapping[int, Allowance],
         sampling: Meters,
         tenants: Collection[Tenant],
-        peers: Peers = NO_PEERS,
         schedule: Schedule | None = None,
         slots: Sequence[Slice] = (),
         left_s: float = 0.0,
         crowd: Crowd | None = None,
     ) -> None:
         """`left_s` are the seconds until the launch reaches its time limit, which a parted schedule keeps to."""
-        self._peers, common = peers, peers.go()
-        if common is not None:
-            given = dict.fromkeys(given, Allowance(common.amount, common.amount))
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
         self._late_ns = self._start_ns + round(left_s * 1e9)
-        delay_ns = NODES_GO_DELAY_NS if peers.connections() else GO_DELAY_NS
-        self.t0_ns = self._start_ns + delay_ns if common is None else common.t0_ns
+        self.t0_ns = self._start_ns + GO_DELAY_NS
         settle_ns = round(limits.settle_s * 1e9)
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
@@ -78,7 +70,6 @@ class MeasuredLoad:
         self._crowd = crowd
         if schedule is not None:
             self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
-        peers.started(self.t0_ns, next(iter(given.values())).most)
 
     def due_s(self) -> float:
         """Return the seconds after which `look` has to be called, even without a message."""

@@ -9,7 +9,7 @@ import socket
 import stat
 import subprocess
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cotenant.files import Directory
@@ -71,6 +71,8 @@ class TenantSpec:
     foreign: Foreign | None = None
     """The program of `exec`, which does not know STOP."""
     duet: DuetPlace | None = None
+    follows: bool | None = None
+    """Whether rank 0 is on another of several nodes, so that this runner hears nothing; None on a single host."""
 
 
 @dataclass(slots=True)
@@ -208,19 +210,22 @@ class Tenant:
         self.status = self.process.wait()
 
     def log_tail(self, rank: int = 0) -> str:
-        """Return the last lines of its log, or of the rank's own log if there is one, as one line."""
+        """Return the last lines of its log, or of the rank's own log if there is one, as one line.
+
+        Ranks that follow one on another node are not known by their numbers: it is that of the first.
+        """
         own = rank_log(self.spec.log, rank).name
+        if self.spec.follows:
+            own = min(_rank_logs(self.spec.log, self.logs), default=own)
         log = own if self.logs.kind_of(own) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
         return BETWEEN_LINES.join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(
-    spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: Directory, shm_of: Path | None = None
-) -> Tenant:
+def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: Directory) -> Tenant:
     """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError.
 
-    Its log is made in `logs`. `shm_of`: the mount namespace whose /dev/shm it uses.
+    Its log is made in `logs`.
     """
     # A tenant of an earlier launch may have removed these directories.
     spec.socket.parent.mkdir(mode=0o700, exist_ok=True)
@@ -236,8 +241,7 @@ def start_tenant(
         undo.callback(ours.close)
         with theirs, logs.open(spec.log.name, "xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
-            entry = replace(live.entry, shm_of=shm_of)
-            process = start(entry, theirs.fileno(), log.fileno(), spec.command, environment)
+            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)

@@ -196,7 +196,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     text(
         "share",
-        "how tenants share its device, as it was seen: `exclusive`, `time`, `mps`, `mps:25`, `mig` or `dmem`",
+        "how tenants share its device, as it was seen: `exclusive`, `time`, `mps` or `mps:25`",
         "share.seen",
         equal=True,
     ),
@@ -280,7 +280,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("work_but_precision", "as `item_work`, whatever its name and precision: what a speed-up by precision is of"),
     text("shape", "the arguments that decide an item's work, whatever its precision and source, as JSON"),
     whole("losses_non_finite", "losses that are NaN or infinite", default=0),
-    text("loss_digest", "seed, steps, and hash of the first observations' mean losses: `100.30.1f0c9a...`"),
     whole("rows", "rows of a batch, as the harness sees them", "observed.rows"),
     number("items_per_row", "what the benchmark counts for a row: 1 where an item is one", "observed.items_per_row"),
     number(

@@ -6,7 +6,6 @@ A malformed value counts as missing, and the record is used without it.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -27,9 +26,6 @@ Fields = Mapping[str, Any]
 
 NAMED = 20
 """The most damaged parts of one file that are named; the others are counted."""
-DIGESTED = 5
-"""Nodes are compared by the losses of so many first observations: if a digest took all of them, launches of different
-lengths could not be compared."""
 EDITED = "it is not what its launch wrote: the journal beside it has another SHA-256"
 UNNAMED = "(unnamed)"
 """The job's name for a failure whose record has none, as in the original's records."""
@@ -281,16 +277,6 @@ class Decoded:
         """The number by the record, else the number among its kept losses, where NaN is null."""
         counted, losses = part_of(self.at("losses_non_finite"), Whole), self.list_at("batch_loss")
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
-
-    @property
-    def loss_digest(self) -> str:
-        """`seed.number.hash`, which is equal on all machines for deterministic work; empty with fewer than DIGESTED
-        mean losses."""
-        losses = part_of(self.list_at("epoch_loss")[:DIGESTED], list[Number]) or []
-        seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
-        if len(losses) < DIGESTED or seed is None or number is None:
-            return ""
-        return f"{seed}.{number}.{hashlib.sha256(json.dumps(losses).encode()).hexdigest()[:16]}"
 
     @property
     def slice(self) -> str:

@@ -240,7 +240,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     """The slice of a tenant. Counters of time are of GO to the last DONE, the rest of the slice's life."""
 
     backend: str
-    """The backend that held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
+    """The backend that held the slice: `v1`, `v2`, `affinity` or `none`."""
     planned: dict[str, Any]
     """Processors, NUMA nodes, memory and accelerators of the plan."""
     read_back: dict[str, Any]
@@ -263,7 +263,7 @@ class SharedDevice(msgspec.Struct, frozen=True):
     """How a tenant shared its device with others of its launch."""
 
     asked: str
-    """The mode that was asked for: `time`, `mps`, `mps:25`, `mig` or `dmem`; empty where none was."""
+    """The mode that was asked for: `time`, `mps` or `mps:25`; empty where none was."""
     seen: str
     """The mode as the tenant and the kernel have it, or `exclusive`; empty where the tenant could not say."""
     sharers: int

@@ -1,4 +1,4 @@
-"""Curves over devices, launches, time, users and pressure, and the share of nodes over a job's rates."""
+"""Curves over devices, launches, time, users and pressure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from cotenant.report.pictures.canvas import (
     PAPER,
     SOFT,
     axes_of,
-    dots,
     shares_axis,
     svg,
     ticks,
@@ -31,7 +30,6 @@ from cotenant.report.scaling import ScalingPoint
 from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.capacity import Carried
-from cotenant.text import printable
 
 Values = npt.NDArray[np.float64]
 DASHED = (0, (4, 2.5))
@@ -108,39 +106,6 @@ def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> Markup:
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1.1), frameon=False, fontsize=7, labelcolor=INK)
     ticks(axes.yaxis, 4)
     ticks(axes.xaxis, 6, "{:g} s".format)
-    return svg(axes, name)
-
-
-POINTS = 400
-"""Most points of a curve over nodes: with more it looks the same."""
-NAMED, LONGEST = 4, 18
-"""The outliers that are named at most, and the letters of a name."""
-
-
-def distribution(ratios: Values, low: npt.NDArray[np.bool_], names: Sequence[str], name: str) -> Markup:
-    """Return the share of nodes (y) at or below each rate over the median (x); the lowest outliers have their names.
-
-    `ratios`, `low` (which are outliers) and `names` are of the same nodes; a node without a rate has none, and one has.
-    """
-    known = np.flatnonzero(np.isfinite(ratios))
-    order = known[np.argsort(ratios[known])]
-    percent, shares = 100 * ratios[order], np.arange(1, len(order) + 1) / len(order)
-    axes = axes_of(1.7, right=0.25, bottom=0.36)
-    axes.axvline(100, color=LINE, linewidth=1.2)
-    drawn = np.unique(np.linspace(0, len(order) - 1, min(len(order), POINTS)).astype(int))
-    axes.step(percent[drawn], shares[drawn], where="post", color=ACCENT, linewidth=1.4)
-    if len(order) <= POINTS:
-        dots(axes, percent, shares, 3.2, edgecolor=ACCENT)
-    marked = np.flatnonzero(low[order])
-    axes.plot(percent[marked], shares[marked], "o", markersize=6, color=PAPER, markeredgecolor=INK, markeredgewidth=1.2)
-    for rank, at in enumerate(marked[:NAMED]):
-        axes.annotate(
-            printable(names[order[at]])[:LONGEST], (percent[at], shares[at]), (7, 3 + 8 * rank),
-            textcoords="offset points", color=INK, size=7,
-        )  # fmt: skip
-    axes.set_ylim(0, 1.06)
-    ticks(axes.yaxis, 4, whole_percent)
-    ticks(axes.xaxis, 6, "{:g} %".format)
     return svg(axes, name)
 
 
