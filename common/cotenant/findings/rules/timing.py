@@ -352,7 +352,7 @@ def wide_interval(record: Record) -> Finding | None:
     if high - low <= MOST_WIDTH * middle:
         return None
     return warning(
-        f"The rate is hardly known: its interval reaches from {low / middle:.2f} to {high / middle:.2f} times the median.",
+        f"The rate is hardly known: its interval is from {low / middle:.2f} to {high / middle:.2f} times the median.",
         "Make observations longer (--number) or more of them (--repeat); a rate that falls or rises has none.",
         value=(high - low) / middle,
     )
