@@ -60,6 +60,8 @@ class Launcher:
                 start.takes_turns,
                 start.pairing,
                 start.crowd,
+                {each.tenant for each in start.goes_on},
+                start.refusal,
             )
             counts = self._counts()
             result = launch.run()

@@ -10,13 +10,14 @@ from datetime import datetime
 from typing import Any
 
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
+from cotenant.launch.alone import WentOn
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.memory import out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
 from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import tenant_part
-from cotenant.stats.tenants import Reading
+from cotenant.stats.tenants import Reading, Span
 
 MESSAGE_LIMIT = 2000
 # Python's message on a failed import at the top of a program, which could not send a message yet.
@@ -61,6 +62,10 @@ class LaunchResult:
     """Its schedule of blocks as it was carried out; None if it had none."""
     unconducted: str = ""
     """Why it had no blocks although they were requested."""
+    went_on: WentOn | None = None
+    """The turns alone at its end; None if it had none."""
+    span: Span | None = None
+    """In a part of a launch, the time in which its observations lie."""
     killed_outside: int = 0
 
 

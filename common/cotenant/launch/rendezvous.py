@@ -8,7 +8,7 @@ import math
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,13 @@ class Go:
     given: Amount
     settle_ns: int = 0
     """Nanoseconds of unmeasured load before the first observation."""
+    alone: int = 0
+    """The last observations, which are for a turn alone."""
+
+    @property
+    def together(self) -> Go:
+        """The same without observations for a turn alone."""
+        return replace(self, given=replace(self.given, repeat=self.given.repeat - self.alone), alone=0)
 
 
 @dataclass(slots=True)

@@ -115,7 +115,7 @@ class Tuner:
         job = with_setting(self.base, setting, self.search.space.base)
         options = replace(self._options, jobs=(job,), uid=uid)
         suite = PreparedSuite(options, self._machine)
-        before = earlier(options, suite.expected, suite.backend.name, self._machine.hostname)
+        before = earlier(options, suite.starts, suite.backend.name, self._machine.hostname)
         if before is not None:
             if before.lost:
                 lost = options.paths.output / before.lost[0]
