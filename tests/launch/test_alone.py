@@ -96,3 +96,23 @@ def test_where_nobody_could_be_alone_the_record_names_whole_launches(loose: Suit
     assert why["sentence"].startswith("What users like user 0 keep is not known: it was not observed alone, as ")
     assert why["remedy"] == "Use --baseline whole, which launches each user alone."
     assert f"job: {why['sentence']} {why['remedy']}" in ended.stdout
+
+
+def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(loose: Suites) -> None:
+    loose.run([job("ranks.sh", 2, "--repeat", 12, "--number", 2)], "--users", 2, "--baseline", "blocks", status=0)
+    together, alone_, second = sorted(loose.records(), key=lambda record: (record["tenant"], record["solo"]))
+    assert [record["baseline"] for record in (together, alone_, second)] == [None, "quick", None]
+    (why,) = found(together, "no_blocks")
+    assert "a user is of several processes, which wait for each other" in why["sentence"]
+    for record in (together, second):
+        assert {len(rows) for rows in record["rank_observations"].values()} == {12}
+    assert {len(rows) >= 6 for rows in alone_["rank_observations"].values()} == {True}
+
+
+@pytest.mark.slow
+def test_a_command_that_does_not_step_is_observed_alone_in_whole_runs(loose: Suites) -> None:
+    loose.executes("/bin/sleep", "0.5", flags="--runs 6 --baseline blocks --budget 2", status=0)
+    alone_, *together = sorted(loose.records(), key=lambda record: not record["solo"])
+    assert [record["baseline"] for record in (alone_, *together)] == ["quick", None, None]
+    assert len(alone_["observations"]) >= 4
+    assert all(row["end_ns"] - row["start_ns"] >= 500_000_000 for row in alone_["observations"])

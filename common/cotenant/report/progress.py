@@ -83,10 +83,10 @@ class Progress:
         seconds = self.took_s[self.position] = self.elapsed_s
         self.failed += not all(record.completed for record in records)
         before = f"{self.place} {shortened(f'{self.name:<{self._width}}', self.place, width)}  "
-        turns = [record for record in records if record.solo]
         together = [record for record in records if not record.solo]
-        rates = [tenant_rates(together)] * bool(together) + [f"alone {tenant_rates(turns)}"] * bool(turns)
-        after = f"  {duration_words(seconds):>5}  {'; '.join(rates)}"
+        turns = [record for record in records if record.solo] if together else []
+        alone = f"; alone {tenant_rates(turns)}" if turns else ""
+        after = f"  {duration_words(seconds):>5}  {tenant_rates(together or records)}{alone}"
         return before, f"{verdict(records):<{len(SUSPECT)}}", after
 
     @property
