@@ -15,11 +15,9 @@ import sys
 
 import numpy as np
 import torch
-from pairs import Median, interleaved, median_of
-from promises import Promise
+from measure import Median, Promise, Timed, bare, interleaved, median_of, observed, one_processor
 from rich.console import Console
 from rich.table import Table
-from sides import Timed, bare, observed, one_processor
 
 from cotenant.bench.batches import counter
 from cotenant.bench.chrono import Work
@@ -68,9 +66,9 @@ def main() -> int:
         cost, reads, pace = per_batch(resident)
         table.add_row(
             what,
-            f"{cost.value:.0f} ns [{cost.low:.0f}, {cost.high:.0f}]",
-            f"{pace.value:.0f} ns [{pace.low:.0f}, {pace.high:.0f}]",
-            f"{reads.value:.1f} [{reads.low:.1f}, {reads.high:.1f}]",
+            cost.shown(".0f", " ns"),
+            pace.shown(".0f", " ns"),
+            reads.shown(".1f"),
             str(cost.n),
             PROMISE.verdict(reads.value),
         )

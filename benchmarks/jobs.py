@@ -1,4 +1,4 @@
-"""The reference suite's jobs at a size that one processor steps through within a second."""
+"""The jobs that are compared with other code, at a size that one processor steps through within a second."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ PICTURES = 64
 
 @dataclass(frozen=True)
 class Job:
-    """A task under tasks/, its page in by_hand/, the arguments of both, and the numbers of their comparison.
+    """A task under tasks/, its arguments, and the numbers of its comparisons.
 
-    A turn is `number` steps; the pairs of turns are spread over `starts` fresh processes. If a job has several `ranks`,
-    each rank has its own processor, and they step together.
+    `page` is a script of by_hand/ that does the same work, or `model` the network of the task in whose place that of
+    public/`page` is put. Without a page the task is compared with a bare loop alone. A turn is `number` steps; the
+    pairs of turns are spread over `starts` fresh processes. Of several `ranks` each has its own processor, and they
+    step together.
     """
 
     task: str
-    page: str
+    page: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
     number: int = 1
     pairs: int = 24
     starts: int = 2
@@ -43,6 +46,7 @@ _BF16 = {"precision": "bf16"}
 # Processors without bf16 instructions take ten times as long.
 _SMALL_BF16 = {"batch_size": 4, "size": 32, "arch": "resnet18", **_BF16}
 _SHORT: dict[str, int] = {"pairs": 400, "starts": 4}
+_DECODER = {"context": 128, "layers": 4, "width": 256, "heads": 8, "kv_heads": 2, "inner": 1024, "words": 8_192}
 
 JOBS = {
     "toy_reg": Job(_REGRESSION, "toy_reg", {"batch_size": 256}, number=100, **_SHORT),
@@ -52,16 +56,16 @@ JOBS = {
     "reso": Job("super_resolution/subpixel_convolution", "reso", {"batch_size": 4}),
     "translator": Job(
         "natural_language_processing/rnn_translator",
-        "translator",
+        "",
         {"batch_size": 8, "hidden": 128, "words": 8000},
         pairs=60,
     ),
     "wlm": Job(_WORDS, "wlm", {"batch_size": 8, **_GRU}, pairs=60),
     "wlmfp16": Job(_WORDS, "wlm", {"batch_size": 8, **_GRU, "words": 4000, **_BF16}, pairs=40),
     "cart": Job("reinforcement/cart_pole", "cart", number=100, **_SHORT),
-    "atari": Job("reinforcement/atari", "atari", {"batch_size": 4, "num_steps": 32}),
-    "ssd": Job("object_detection/single_stage_detector", "ssd", {"batch_size": 1}, pairs=12),
-    "fast_style": Job("fast_neural_style/neural_style", "fast_style", {"batch_size": 2}),
+    "atari": Job("reinforcement/atari", "", {"batch_size": 4, "num_steps": 32}),
+    "ssd": Job("object_detection/single_stage_detector", "", {"batch_size": 1}, pairs=12),
+    "fast_style": Job("fast_neural_style/neural_style", "", {"batch_size": 2}),
     "dcgan": Job(_DCGAN, "dcgan", {"batch_size": 8}),
     "convnet": Job(_CONVNET, "convnet", _IMAGES),
     "convnet_fp16": Job(_CONVNET, "convnet", _SMALL_BF16, pairs=12),
@@ -70,13 +74,42 @@ JOBS = {
     "convnet_distributed_fp16": Job(_CONVNET, "convnet", _SMALL_BF16, pairs=12, ranks=2),
     "dcgan_all": Job(_DCGAN, "dcgan", {"batch_size": 8}, ranks=2),
     "scaling": Job("image_classification/scaling", "convnet", _IMAGES, ranks=2),
+    "bert": Job(
+        "question_answering/bert",
+        "bert",
+        {"batch_size": 4, "words": 8_000, "sequence": 128, "layers": 2, "width": 256, "heads": 4, "inner": 1024},
+        "BertForSpans",
+        pairs=100,
+    ),
+    "gpt": Job(
+        "natural_language_processing/gpt",
+        "gpt",
+        {"batch_size": 4, "context": 128, "layers": 4, "width": 256, "heads": 4, "words": 8_192},
+        "GPT",
+        pairs=60,
+    ),
+    "llama": Job(
+        "natural_language_processing/llama",
+        "llama",
+        {"batch_size": 2, **_DECODER},
+        "Decoder",
+        pairs=60,
+    ),
+    "vit": Job(
+        "image_classification/vit",
+        "vit",
+        {"batch_size": 2, "size": 224, "layers": 4, "width": 384, "heads": 6},
+        "ViT",
+        pairs=60,
+    ),
 }
+"""The reference suite's, then those of other job files whose networks are compared with public ones."""
 
 
-def size(arguments: dict[str, Any], ranks: int = 1) -> str:
+def size(job: Job) -> str:
     """Return the size of a job in words."""
-    words = [f"{name} {value}" for name, value in arguments.items()]
-    return ", ".join(words + [f"{ranks} ranks"] * (ranks > 1)).replace("_", " ") or "1 environment"
+    words = [f"{name} {value}" for name, value in job.arguments.items()]
+    return ", ".join(words + [f"{job.ranks} ranks"] * (job.ranks > 1)).replace("_", " ") or "1 environment"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""All costs of the harness itself, measured in one run: `make bench`.
+"""The costs of the harness itself, measured in one run: `make bench`.
 
 python benchmarks/run.py [PART ...] [arguments of the last part]     for example: run.py tasks vae --pairs 40
 """
@@ -12,31 +12,15 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("harness", "tasks", "meeting", "start", "cost")
-NAMED = (
-    "cotenancy",
-    "adversaries",
-    "records",
-    "fleets",
-    "within",
-    "kept",
-    "matrix",
-    "duets",
-    "asked",
-    "aa",
-    "audit",
-    "public_models",
-    "tune",
-    "commands",
-    "hook",
-)
-"""Parts that run only if they are named: they take long, and are no cost of the harness."""
+PARTS = ("harness", "tasks", "start", "commands")
+NAMED = ("kept",)
+"""Runs only if it is named, as it takes long."""
 
 
 def main() -> int:
     given = sys.argv[1:]
     if given and given[0] in ("-h", "--help"):
-        print(f"{__doc__}\nParts: {', '.join(PARTS)}; only where they are asked for: {', '.join(NAMED)}.")
+        print(f"{__doc__}\nParts: {', '.join(PARTS)}; only where it is asked for: {', '.join(NAMED)}.")
         return 0
     rest = list(itertools.dropwhile((*PARTS, *NAMED).__contains__, given))
     names = given[: len(given) - len(rest)] or PARTS

@@ -9,8 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pairs import median_of
-from promises import Promise
+from measure import Promise, median_of
 from rich.console import Console
 from rich.table import Table
 
@@ -34,9 +33,8 @@ def main() -> int:
             started_ns = int((directory / "workspace/output/started.0").read_text())
             seconds.append((started_ns - begin_ns) / 1e9)
     one = median_of(seconds)
-    table = Table("what", "median", "95 % interval", "worst", "starts", "promise", title="The second start")
-    interval = f"{one.low:.3f} .. {one.high:.3f}"
-    shown = [f"{one.value:.3f} s", interval, f"{max(seconds):.3f} s", str(one.n), PROMISE.verdict(one.value)]
+    table = Table("what", "median", "worst", "starts", "promise", title="The second start")
+    shown = [one.shown(".3f", " s"), f"{max(seconds):.3f} s", str(one.n), PROMISE.verdict(one.value)]
     table.add_row("./run.sh to exec", *shown)
     Console(width=120).print(table)
     return 0 if PROMISE.kept(one.value) else 1

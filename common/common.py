@@ -1,3 +1,3 @@
 """Answers `import common`: this folder holds the package, and is none."""
 
-raise ImportError("There is no package 'common': from cotenant.chrono import Experiment, MultiStageChrono, parser_base")
+raise ImportError("There is no package 'common': from cotenant.chrono import MultiStageChrono")

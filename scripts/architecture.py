@@ -28,7 +28,7 @@ GROUND = (
     "confidential",
     "removed",
 )
-BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
+BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "exec"}
 """The room of each file that lies beside the rooms and is not of the ground."""
 LAYERS = (
     ("commands", "layers"),
@@ -50,7 +50,7 @@ TASKS_OF_ROOMS = {
     "bench": "the measured loop; torch",
     "layers": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",
-    "fleet": "nodes of Ray, verdicts",
+    "fleet": "nodes of Ray",
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
     "meters": "load, power, devices",

@@ -26,11 +26,9 @@ sys.path.insert(0, str(ROOT / "common"))
 from cotenant.launch.schedule import ONLY, WARM_UP_ROUNDS, Schedule  # noqa: E402
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
-from cotenant.stats.acceptance import NodeVerdict, charges  # noqa: E402
-from cotenant.stats.confirmation import confirm  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
 from cotenant.stats.evenness import UNLIKELY, differences  # noqa: E402
-from cotenant.stats.fleet import screen  # noqa: E402
+from cotenant.stats.hosts import host_rates  # noqa: E402
 from cotenant.stats.interference import log_ratios, mean_kept, ratio  # noqa: E402
 from cotenant.stats.kept import BlockSum, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
@@ -106,20 +104,10 @@ def false_gain(draw: Draw, s: float, _: float) -> bool:
     return search.best != Setting(64)
 
 
-JOBS_OF_NODE = np.repeat(np.arange(4), 5)
-
-
-def condemned_node(draw: Draw, s: float, _: float) -> bool:
-    """32 healthy nodes that spread by 3 %: those with an outlier run three times more, beside healthy ones."""
-    levels = draw.normal(0, 0.03, 32)[:, None]
-    first, *again = (levels + draw.normal(0, s, (32, 20)) for _ in range(4))
-    screening = screen(first, JOBS_OF_NODE)
-    suspects = np.flatnonzero(screening.suspects)
-    beside = draw.permutation(np.flatnonzero(~screening.suspects))[: 3 * len(suspects)]
-    rounds = np.stack(again)
-    rounds[:, np.setdiff1d(np.arange(32), [*suspects, *beside])] = np.nan
-    found = charges(screening, confirm(screening, rounds, JOBS_OF_NODE), JOBS_OF_NODE, np.arange(20))
-    return any(charge.verdict is not NodeVerdict.SUSPECT for charge in found)
+def named_host(draw: Draw, s: float, _: float) -> bool:
+    """Eight equal hosts, each with one launch of ten jobs."""
+    hosts = {f"host{host}": {(job,): {0: rate} for job, rate in enumerate(rates(draw, 10, s))} for host in range(8)}
+    return any(found.slower for found in host_rates(hosts).values())
 
 
 def kept_interval(draw: Draw, s: float, r: float) -> bool:
@@ -186,7 +174,7 @@ CASES: Sequence[Case] = (
     Case("least even of 16 even jobs named, three launches", "false in 5 %", named_uneven, correlated=False, draws=0.3),
     Case("least of 16 equal jobs named, three launches", "false in 5 %", named_least, correlated=False),
     Case("`compare`: any claim among 21 equal jobs", "false in 5 %", false_claim, correlated=False, draws=0.2),
-    Case("`fleet`: any node of 32 healthy ones condemned", "false in 1 %", condemned_node, correlated=False, draws=0.3),
+    Case("`report`: any of 8 equal hosts named slower, 10 jobs", "false in 5 %", named_host, correlated=False),
     Case("`tune`: a gain on a flat curve", "false in 2.5 %", false_gain, correlated=False, draws=0.3),
 )
 

@@ -31,7 +31,7 @@ TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "device", "findings")
 """Rooms with long tests: they begin early, so that no process waits for another at the end."""
 
 COMPUTED = {
-    "isolation": "choose device_modes dmem faults plan plan_fleet plan_laws refusals v1_place",
+    "isolation": "choose device_modes faults plan plan_fleet plan_laws refusals v1_place",
     "launch": "capacity conductor device_sharing duration fitting memory_outcomes pairing schedule sizing",
     "meters": "packages pacing series sources",
     "protocol": "codec",

@@ -183,7 +183,7 @@ def test_without_torch_the_commands_that_read_are_served(tmp_path: Path, built: 
     assert subprocess.run([*python, "import torch"], capture_output=True).returncode == 1
     for command in COMMANDS:
         assert re.match(r"usage: cotenant", cotenant("help", command)), command
-    assert "torch is not installed: " in cotenant("doctor", "--quick")
+    assert "torch is not installed: " in cotenant("doctor")
     assert "with 1 processor" in cotenant("plan", "--users", str(os.cpu_count()))
     failed = cotenant("--name", "vae", "--isolation", "none", "--outdir", "own", status=1)
     assert "missing_package: The package 'torch' is missing." in failed

@@ -45,7 +45,7 @@ def place(folder: Path) -> dict[str, str]:
 def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path: Path) -> None:
     environ = place(tmp_path)
     need = {
-        "fleet": [["fleet", "report", "records"], [*SUITE, "--launcher", "ray", "--nnodes", "2"]],
+        "fleet": [["fleet", "run", "--jobs", "sums.json"], [*SUITE, "--launcher", "ray", "--nnodes", "2"]],
     }
     reading = [["report", "records"], ["export", "records", "--out", "rows.csv"], ["completion", "bash"]]
     work = [[*SUITE, "--dry"], *reading]

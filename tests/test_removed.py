@@ -20,8 +20,7 @@ COMMANDS_REMOVED = [words[0] for words in WORDS if len(words) == 1 and not words
 
 def flags_of(command: str) -> dict[str, list[str]]:
     module = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}")
-    parsers = module.parsers().values() if hasattr(module, "parsers") else [module.parser()]
-    return {flag: words for parser in parsers for flag, words in parser.flags().items()}
+    return module.parser().flags()
 
 
 def test_no_command_has_a_removed_word():

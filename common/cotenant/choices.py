@@ -24,9 +24,8 @@ TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
 """Time that a launch's tenants may take to be ready for GO."""
 
-PCIE = "pcie"
-OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
-OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
+OF_HOSTS = ("cpu", "llc", "dram", "disk")
+OF_DEVICES = ("sm", "hbm")
 """Resources that a neighbour of known pressure presses on: `suite/pressure.py`."""
 
 CPU = "cpu"
@@ -34,10 +33,6 @@ MEMORY_CLASSES = {f"{gib}gb": gib for gib in (8, 16, 24, 32, 40, 48, 80, 96, 140
 """A device's memory in GiB, by its class; ascending."""
 CLASSES = (CPU, *MEMORY_CLASSES)
 """Classes of batch sizes: `suite/sizes.py`."""
-
-RunClass = Literal["base", "tuned"]
-RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
-"""Classes of results, which never stand in one table: docs/run-rules.md."""
 
 FORMS = ("md", "csv", "json")
 """File formats of every view: `report/renderers.py`."""

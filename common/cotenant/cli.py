@@ -12,6 +12,7 @@ from types import FrameType
 
 from cotenant.checkout import INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
+from cotenant.commands.help import TOPICS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 from cotenant.removed import removed
@@ -24,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     Without a command, that is if the first word is a flag or missing, it is `run`.
     """
     settle_streams()
-    if argv[:1] == ["help"]:
+    if argv[:1] == ["help"] and argv[1:2] not in [[topic] for topic in TOPICS]:
         argv = [*(word for word in argv[1:] if word != "--all"), "--help-all" if "--all" in argv else "--help"]
     if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
@@ -32,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         _check_text(argv)
         if sentence := removed(argv[0]):
             raise CotenantError(f"The command '{argv[0]}' was removed.", sentence)
-        if argv[0] not in COMMANDS:
+        if argv[0] not in (*COMMANDS, "help"):
             raise CotenantError(f"There is no command '{argv[0]}'.", _meant(argv[0]))
         module = importlib.import_module(f"cotenant.commands.{argv[0].replace('-', '_')}")
         _take_signals()

@@ -66,7 +66,7 @@ def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> Non
     assert next(job for job in failed.jobs if job.name == "dcgan").rate_items_s is None
 
 
-@pytest.mark.parametrize("name", ["jobs", "interference", "mix", "pairs", "share", "sense"])
+@pytest.mark.parametrize("name", ["jobs", "interference", "mix", "pairs", "share", "pressure"])
 def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys: Capture) -> None:
     words = () if name == "jobs" else ("--table", name)
     table = cotenant.load(workplace).table(name)
@@ -82,7 +82,7 @@ def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys
 
 def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
     of_systems = {"throughput", "batch-size", "speed-up", "scaling"}
-    assert {*get_args(TableName)} == {*MAKERS} == {"jobs", "predict", *TABLES} - of_systems
+    assert {*get_args(TableName)} == {*MAKERS} == {"jobs", *TABLES} - of_systems
 
 
 def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
@@ -90,8 +90,8 @@ def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
     for name, sentence in {
         "mix": "No launch was of different jobs. ./run.sh --mix",
         "duet": "No launch there was a duet. ./run.sh --duet",
-        "predict": "./run.sh --sense a,b --pairs a,b",
-        "mixes": "There is no table 'mixes'. There are jobs, interference, mix, ",
+        "pressure": "./run.sh --name JOB --pressure dram does",
+        "mixes": "There is no table 'mixes'. There are jobs, hosts, interference, mix, ",
     }.items():
         assert sentence in refusal(result.table, name)
 

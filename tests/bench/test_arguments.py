@@ -19,7 +19,7 @@ from cotenant.results.record import Record
 
 COMMON = (
     "batch_size cuda workers seed devices repeat number skip report precision half fp16 opt_level data compile "
-    "graph channels_last cached_batch deterministic"
+    "channels_last cached_batch deterministic"
 )
 
 
@@ -129,6 +129,14 @@ def test_spellings() -> None:
     assert values("--folder", "x")["folder"] == Path("x")
     for argv, on in (([], True), (["--cuda"], True), (["--no-cuda"], False), (["--no-cuda", "--cuda"], True)):
         assert values(*argv)["cuda"] is on
+    for argv, mode in (
+        (["--no-compile", "max-autotune"], False),
+        (["--compile"], "default"),
+        (["--compile", "data/dir"], "default"),
+        (["--compile", "max-autotune"], "max-autotune"),
+        (["--compile=reduce-overhead", "data/dir"], "reduce-overhead"),
+    ):
+        assert values(*argv)["compile"] == mode
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -165,6 +173,7 @@ def test_what_is_not_understood_is_one_sentence() -> None:
         (["--layers", "3 x"], "--layers: '3 x' is no whole number."),
         (["--pair", "1"], "--pair: expected 2 arguments"),
         (["--cuda=1"], "--cuda"),
+        (["--compile=slow"], "--compile takes default, reduce-overhead, "),
         (["--precision", "fp8"], ", not 'fp8'."),
     ):
         with pytest.raises(CotenantError) as caught:

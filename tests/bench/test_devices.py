@@ -17,10 +17,12 @@ from torch import nn
 
 from bench.small import Small, read, record_of, warmed
 from cotenant.bench import Run, UnsupportedError, parallel, session
+from cotenant.bench.arguments import parse
 from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
-from cotenant.bench.facts import tenant_facts
+from cotenant.bench.facts import arguments_of, tenant_facts
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
+from cotenant.results.identity import unique_id
 from machine.fakehost import Board, FakeNvml, write
 from tasks.loading import built, losses
 from tenants.suites import ROOT, TENANTS
@@ -33,9 +35,6 @@ def test_the_processor_where_none_is_asked_for_or_none_is_there(monkeypatch: pyt
     assert device.mark() is None
     assert device.peak_memory_bytes() == {}
     assert (device.cache_bytes, device.under_mps) == (0, None)
-    done: list[str] = []
-    device.at_once()(lambda: done.append("first"), lambda: done.append("second"))
-    assert done == ["first", "second"]
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert choose_device(cuda=True).torch_device.type == "cpu"
 
@@ -154,6 +153,31 @@ def test_what_replicas_and_devices_cannot_do(monkeypatch: pytest.MonkeyPatch) ->
         Run(Small(devices=4))
 
 
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        ("", ()),
+        ("--compile --no-compile", ()),
+        ("--compile", (None,)),
+        ("--compile=default", (None,)),
+        ("--compile reduce-overhead", ("reduce-overhead",)),
+        ("--compile=max-autotune-no-cudagraphs", ("max-autotune-no-cudagraphs",)),
+    ],
+)
+def test_models_are_compiled_in_the_mode_asked_for(
+    words: str, mode: tuple[str | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = list[str | None]()
+    monkeypatch.setattr(torch, "compile", lambda module, mode: modes.append(mode) or module)
+    benchmark = Small(**parse(Small, words.split()).values)
+    run = Run(benchmark)
+    run.place(nn.Linear(1, 1))
+    run.freeze(lambda: nn.Linear(1, 1))
+    assert modes == [*mode, *mode]
+    ids = [unique_id("small", "1", arguments_of(each)) for each in (benchmark, Small(), Small(compile=True))]
+    assert (ids[0] == ids[1], ids[0] == ids[2]) == (not mode, mode == (None,))
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its ranks a compiled model stays compiled: half of a step would otherwise run uncompiled."""
@@ -171,7 +195,7 @@ def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatc
             super().__init__()
             self.module = module
 
-    monkeypatch.setattr(torch, "compile", Compiled)
+    monkeypatch.setattr(torch, "compile", lambda module, mode: Compiled(module))
     monkeypatch.setattr(nn.parallel, "DistributedDataParallel", Spread)
     run = Run(Small(compile=compiled))
     alone = run.place(nn.Linear(1, 1))
@@ -200,6 +224,7 @@ DEATH = """
 import os
 from datetime import timedelta
 from cotenant.bench import world
+from cotenant.bench.arguments import parse
 from cotenant.bench.device import Device
 import torch
 world.GATHER_LIMIT = timedelta(seconds=1)

@@ -215,7 +215,7 @@ def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured
 
 def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first two steps after the eager one compile, and so does one within the second observation."""
-    monkeypatch.setattr(torch, "compile", lambda module: module)
+    monkeypatch.setattr(torch, "compile", lambda module, mode: module)
     loop = loop_of(Small(compile=True))
     work, step, calls = loop._work, loop._work.step, []
     compiling = {2: 1, 3: 2}
@@ -240,6 +240,24 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
     loop.observe(3)
     assert run.observed["recompiled"] == 7
     assert [finding.rule for finding in run.findings] == ["recompiled"]
+
+
+def test_where_torch_records_graphs_each_step_begins_anew_and_its_loss_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next step of a recorded model writes where the outputs of this one lie."""
+    begun, place = list[int](), torch.zeros(())
+
+    class Recorded(Small):
+        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+            super().step(run, batch)
+            return place.add_(1)
+
+    monkeypatch.setattr(torch, "compile", lambda module, mode: module)
+    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: begun.append(1))
+    loop = loop_of(Recorded(compile="reduce-overhead"))
+    loop.warm_up()
+    begun.clear()
+    losses = [float(loss) for loss in loop.observe(3).losses]
+    assert (len(begun), losses[2] - losses[0]) == (3, 2)
 
 
 @pytest.mark.slow

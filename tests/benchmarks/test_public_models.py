@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from benchmarks import public_ssd
 from benchmarks.conftest import Load
 from cotenant.layers.decoder import Decoder, DecoderSize
 from tasks.loading import main_of
 
-REASONS = {
-    "transformers": "transformers is not installed: docs/testing.md",
-    "torchaudio": "torchaudio is not installed, or does not load beside this torch: docs/testing.md",
-}
 
-
-def package(name: str) -> None:
-    pytest.importorskip(name, reason=REASONS[name], exc_type=Exception)
+def needs_transformers() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: docs/testing.md", exc_type=Exception)
 
 
 def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:
@@ -45,7 +41,7 @@ def assert_alike(ours: Any, theirs: Any, *inputs: torch.Tensor) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1000, 2, 64, 4, 256), (30_522, 2, 768, 12, 3072)])
 def test_bert_is_that_of_transformers(load: Load, sizes: Any) -> None:
-    package("transformers")
+    needs_transformers()
     theirs = random_weights(load("public/bert").Model(*sizes, 0.1))
     ours = main_of("question_answering/bert").BertForSpans(*sizes, 0.1)
     assert_alike(ours, theirs, torch.randint(0, 1000, (2, 384)), torch.randint(0, 2, (2, 384)))
@@ -53,7 +49,7 @@ def test_bert_is_that_of_transformers(load: Load, sizes: Any) -> None:
 
 @pytest.mark.slow
 def test_gpt_is_transformers_gpt2(load: Load) -> None:
-    package("transformers")
+    needs_transformers()
     sizes = {"words": 90, "context": 20, "layers": 3, "width": 48, "heads": 4}
     theirs = random_weights(load("public/gpt").Model(**sizes))
     assert_alike(main_of("natural_language_processing/gpt").GPT(**sizes), theirs, torch.randint(90, (2, 20)))
@@ -62,7 +58,7 @@ def test_gpt_is_transformers_gpt2(load: Load) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("tied", "kv_heads"), [(True, 2), (False, 4)])
 def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: bool, kv_heads: int) -> None:
-    package("transformers")
+    needs_transformers()
     size = DecoderSize(3, 48, 4, kv_heads, 80, words=90, context=20, theta=500_000.0, tied=tied)
     theirs, ours = random_weights(load("public/llama").Model(size)), Decoder(size)
     tokens, caches = torch.randint(90, (2, 20)), ours.caches(2)
@@ -75,10 +71,12 @@ def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: b
 
 
 @pytest.mark.slow
-def test_whisper_is_that_of_transformers(load: Load) -> None:
-    package("transformers")
+def test_whisper_is_that_of_transformers() -> None:
+    needs_transformers()
+    from benchmarks.public_whisper import Model
+
     sizes = {"mels": 8, "frames": 40, "words": 90, "tokens": 12, "layers": 2, "width": 48, "heads": 4}
-    theirs = load("public/whisper").Model(**sizes)
+    theirs = Model(**sizes)
     places = theirs.network.model.encoder.embed_positions.weight.clone()
     random_weights(theirs)
     ours = main_of("speech_recognition/whisper").model.Whisper(**sizes)
@@ -96,21 +94,8 @@ def test_vit_is_torchvisions(load: Load) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backbone", ["resnet34", "resnet50"])
-def test_ssd_is_of_torchvisions_parts(load: Load, backbone: str) -> None:
-    theirs = load("public/ssd").Model(11, backbone)
+def test_ssd_is_of_torchvisions_parts(backbone: Literal["resnet34", "resnet50"]) -> None:
+    theirs = public_ssd.Model(11, backbone)
     ours = main_of("object_detection/single_stage_detector").SSD300(11, backbone)
     # In training mode: without statistics of batches the states of so many layers fade.
     assert_alike(ours, theirs, torch.randn(2, 3, 300, 300))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sizes", [(32, 48), (512, 1024)])
-def test_tacotron2_is_that_of_torchaudio(load: Load, sizes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    package("torchaudio")
-    theirs = load("public/tacotron2").Model(*sizes).eval()
-    ours = main_of("speech_synthesis/tacotron2").Tacotron2(*sizes)
-    # Its prenet also drops out in evaluation.
-    monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, *args, **options: x)
-    characters, mel = torch.randint(1, 148, (2, 19)), torch.randn(2, 80, 23)
-    characters[1, 12:] = 0
-    assert_alike(ours, theirs, characters, torch.tensor([19, 12]), mel)

@@ -4,23 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.commands import answer_cache
 from tenants.fixtures import loose, v1
 from tenants.suites import Suites
 
-__all__ = ["loose", "own_cache", "own_lock", "v1"]
+__all__ = ["loose", "own_lock", "v1"]
 
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a lock of the test's own: a run is refused while a suite holds the machine's lock."""
     monkeypatch.setenv("COTENANT_LOCK", str(tmp_path / "lock"))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin with an empty cache of benchmarks' answers, apart from the cache of the person who tests."""
-    monkeypatch.setattr(answer_cache, "cache_place", lambda: tmp_path / "cache")
 
 
 @pytest.fixture

@@ -49,8 +49,3 @@ def check_answers(path: Path, place: Path, capsys: Capture) -> None:
 
 def test_wrong_usages_are_answered_right_at_first_reading(here: Path, capsys: Capture) -> None:
     check_answers(GOLDEN / "wrong-usages.txt", here, capsys)
-
-
-@pytest.mark.slow
-def test_wrong_arguments_of_a_benchmark_are_answered_before_anything_starts(here: Path, capsys: Capture) -> None:
-    check_answers(GOLDEN / "wrong-arguments.txt", here, capsys)

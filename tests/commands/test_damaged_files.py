@@ -67,7 +67,7 @@ WORDS = [
         *(f"report {{}} --format {form}" for form in ("text", "md", "csv", "json")),
         *(
             f"report {{}} --table {table}"
-            for table in ("throughput", "batch-size", "speed-up", "scaling", "interference", "sense")
+            for table in ("throughput", "batch-size", "speed-up", "scaling", "interference", "pressure")
         ),
         "report {} --table scaling --format json",
         "report {} --table interference --format csv",

@@ -53,14 +53,14 @@ def test_a_table_by_group_without_escapes(loose: Suites, examine: Examine) -> No
 
 
 def test_what_cannot_run_is_an_error(loose: Suites, examine: Examine) -> None:
-    script(loose.folder / "odd/pytorch/run.sh").with_name("main.py").write_text("import no_such_package")
+    script(loose.folder / "odd/pytorch/run.sh")
     jobs = [
         {"name": "odd", "cmd": "odd/pytorch/run.sh", "args": {"--data": "$DATA_DIRECTORY/x"}, "cgroup": "student"},
         {"name": "gone", "cmd": "gone.sh", "args": {}},
     ]
     status, answers = examine(jobs, "--json")
     assert status == 1
-    assert rules(answers["packages"]) == ["job_not_startable", "missing_package"]
+    assert rules(answers["jobs"]) == ["job_not_startable"]
     assert rules(answers["input"]) == ["missing_data"]
     assert answers["input"]["severity"] == "error"
     assert examine(jobs, "--name", "none*")[0] == 2
@@ -73,7 +73,7 @@ def test_flags_of_a_run_say_what_is_asked_about(loose: Suites, examine: Examine)
     status, crowded = examine([job()], "--json", "--users", 100_000)
     assert status == 1
     assert rules(crowded["slices"]) == ["no_plan"]
-    assert "packages" not in crowded
+    assert "jobs" not in crowded
     status, answers = examine([job()], "--json", "--isolation", "require", "--cgroup-base", "no/such/base")
     assert status == 1
     assert rules(answers["backend"]) == ["not_isolated"]

@@ -54,8 +54,9 @@ TABLE = {
     "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
     "plan --users 4": Shown((r"^ *B +3 ", r"^memory: .* 4 x "), HEAVY),
-    "doctor --quick --jobs sums.json": Shown((r"^  ok +packages +all that 1 job", r"^\d\d checks: "), HEAVY),
+    "doctor --quick --jobs sums.json": Shown((r"^  ok +jobs +1 of 1 can be started", r"^\d\d checks: "), HEAVY),
     f"{SUITE} --dry": Shown((r"^sums: 2 users, ", r"sums\.py --repeat 8 --seed 100$"), HEAVY),
+    "--dry": Shown((r"^vae: ", r"/run\.sh .*--seed 100$"), HEAVY),
     f"{SUITE} --show": Shown((r"^sums +student +1 cell ",), HEAVY),
     SUITE: Shown((r"^1/1 sums +\w+ +\d+ s ", r"^sums  ", r"^As a page, with pictures: "), ("torch", "matplotlib")),
     "status": Shown(
@@ -70,10 +71,9 @@ TABLE = {
     "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
     "export --out rows.parquet": Shown((r"\d\d rows in rows\.parquet\.$",), ("torch", "scipy", "matplotlib")),
     "archive -o run.tar.zst; verify run.tar.zst": Shown(
-        (r"^run\.tar\.zst: \d+ files, journal ", r"^rules +yes ", r"^All of it holds\.$"),
+        (r"^run\.tar\.zst: \d+ files, journal ", r"^numbers +yes ", r"^All of it holds\.$"),
         ("torch", "scipy", "matplotlib"),
     ),
-    "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
     "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
     "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
@@ -84,7 +84,7 @@ ELSEWHERE = {
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
     "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
-    "--dry": "asks tasks of this checkout: tests/commands/test_refusals.py",
+    "fleet run --jobs cpu": "tests/fleet",
     "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
 }
 """Lines of README that are not run here as they stand, with the reason; tests/launch/test_pages.py has the launches."""

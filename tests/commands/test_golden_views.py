@@ -52,7 +52,20 @@ def side(day: int, vae_ms: float, dcgan_ms: float) -> list[Record]:
     return [*records, *lost("ssd", 5)]
 
 
+def hosts() -> list[Record]:
+    """Four hosts of eight devices: one has seven of them, and one is a tenth slower."""
+    records = []
+    for host, devices, slower in (("n1", 8, 1.0), ("n2", 7, 1.0), ("n3", 8, 1.1), ("n4", 8, 1.0)):
+        accelerators = [{"uuid": f"GPU-{at}", "name": "Some GPU"} for at in range(devices)]
+        machine = {"model_name": "Some Processor", "accelerators": accelerators, "processors": {"usable": "0-15"}}
+        for at, name in enumerate(("vae", "ssd", "dcgan")):
+            mean_ms = 500 * slower * (1 + 0.001 * ((3 * at + devices) % 4))
+            records += launch(name, mean_ms=mean_ms, place={"hostname": host, "machine": machine})
+    return records
+
+
 PLACES = {
+    "hosts": hosts(),
     "output": suite(),
     "before": side(day=1, vae_ms=500, dcgan_ms=600),
     "after": side(day=2, vae_ms=550, dcgan_ms=480),
@@ -79,6 +92,8 @@ VIEWS = {
     "interference-json.txt": "report output --table interference --format json",
     "mlbench.txt": "mlbench-report --reports before --gpu-model mine.csv --price 1000",
     "mlbench-classic.txt": "mlbench-report --reports before --gpu-model mine.csv --classic",
+    "hosts.txt": "report hosts --table hosts",
+    "hosts.csv": "report hosts --table hosts --format csv",
     "compare.txt": "compare before after",
     "compare-json.txt": "compare before after --format json",
     "compare.junit": "compare before after --format junit",

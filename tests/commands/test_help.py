@@ -11,7 +11,7 @@ from cotenant.commands.run import parser
 from golden import check_golden
 
 GOLDEN = Path(__file__).with_name("golden")
-RARE = ("--nnodes", "--ready-timeout", "--docker", "--reserve", "--strict", "--devices", "--sense")
+RARE = ("--nnodes", "--ready-timeout", "--docker", "--reserve", "--strict", "--devices", "--pressure")
 
 
 @pytest.fixture(autouse=True)
@@ -44,4 +44,19 @@ def test_other_commands_have_all_of_their_help_likewise(capsys: Capture) -> None
         assert "--reserve" not in help_of(capsys, "help", command)
         assert "--reserve" in help_of(capsys, "help", command, "--all")
     assert help_of(capsys, "help", "list", "--all") == help_of(capsys, "list", "--help")
-    assert call(capsys, "help", "fleet", "--all") == call(capsys, "fleet", "--help")
+    assert help_of(capsys, "help", "fleet", "--all") == help_of(capsys, "fleet", "--help")
+
+
+def test_findings_and_fields_of_records_have_their_meanings(capsys: Capture) -> None:
+    assert call(capsys, "help", "findings", "drift")[0] == 0
+    assert "Mann-Kendall" in call(capsys, "help", "findings", "drift")[1]
+    assert "\nforeign_load (warning)\n" in call(capsys, "help", "findings")[1]
+    assert "beside the other tenants" in call(capsys, "help", "records", "kept")[1]
+    assert "It has to be equal where rates are compared." in call(capsys, "help", "records", "batch_size")[1]
+
+
+@pytest.mark.parametrize(("topic", "word"), [("findings", "drfit"), ("records", "batch_sise")])
+def test_an_unknown_name_has_the_closest_one(topic: str, word: str, capsys: Capture) -> None:
+    status, _, said = call(capsys, "help", topic, word)
+    assert status == 2
+    assert "Did you mean" in said

@@ -25,7 +25,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "--reserve 900T": "reserve",
     "--cgroup-base ../up": "--cgroup-base",
     "--singularity image.sif": "apptainer or singularity",
-    "--share mig": "There is no device for --share mig.",
+    "--share time": "There is no device for --share time.",
     "--outdir \udcff": "UTF-8",
     "--jobs ''": "--jobs: '' ",
     "--jobs baseline.json": "baseline.json",

@@ -99,7 +99,7 @@ def host(request: pytest.FixtureRequest) -> Host:
 
 
 def _ours() -> dict[str, list[str]]:
-    """Return the cgroups, daemons of MPS and files in shared memory that a suite leaves if it fails to clear up."""
+    """Return the cgroups, daemons of MPS and files in shared memory that a suite or its test leaves."""
     names = (read_text(Path(f"/proc/{pid}/comm")) for pid in numbered(Path("/proc")))
     return {
         "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{BASE}*"))),

@@ -30,14 +30,6 @@ WAITING: dict[str, dict[str, int]] = {
 }
 """Most waits for the device in one step of a task, by precision; docs/gpu/null-device.md says why."""
 NOT_IN_HALF = {DLRM: "Tables have no fp32 copies to be stepped."}
-UNRECORDED = {
-    ATARI: "A step that acts in an environment cannot be replayed.",
-    CART: "A step that acts in an environment cannot be replayed.",
-    MASK_RCNN: "This step cannot be recorded in a CUDA graph: Cannot copy between CPU and CUDA tensors during CUDA "
-    "graph capture unless the CPU tensor is pinned.",
-    WLM: "Its steps keep state from one to the next, which a graph would not.",
-}
-"""Tasks that are `unsupported` with --graph in every precision, and the sentence that says why."""
 
 ARTEFACTS = {"padding_counted", "mfu_impossible", "credited", "untimed"}
 """Errors that only the null device causes, since every number reads as zero there and no step takes time."""

@@ -19,8 +19,6 @@ from device.zygote import Ended, Zygote
 def of_tasks(zygote: Zygote) -> Iterator[str]:
     rows = ([task, *(_cell(zygote.small(task, *words)) for words in PRECISIONS.values())] for task in TASKS)
     yield from _table(["task", *PRECISIONS], rows)
-    graphs = ((task, zygote.small(task, *PRECISIONS["bf16"], "--graph")) for task in TASKS)
-    yield from _table(["task", "--graph"], ([task, _outcome(ended) or "recorded"] for task, ended in graphs))
 
 
 def of_sizes(zygote: Zygote) -> Iterator[str]:

@@ -52,7 +52,6 @@ def test_a_rank_has_the_device_of_its_number_and_more_ranks_than_devices_are_uns
         "cache_bytes": 50 << 20,
         "mps": True,
         "peak_mib": [16, 0],
-        "launches_of_a_replay": 1,
     }
 
 

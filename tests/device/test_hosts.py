@@ -25,8 +25,6 @@ class Case:
     devices: tuple[str, ...]
     seen: str
     variables: dict[str, str] = field(default_factory=dict)
-    asks: bool = True
-    """Whether the suite asks for this mode and number of users by flags, since the runner would choose others."""
 
 
 def visible(value: str) -> dict[str, str]:
@@ -34,19 +32,21 @@ def visible(value: str) -> dict[str, str]:
 
 
 FAST = {
-    "by-uuid": Case((uuid(5), uuid(2)), "exclusive", visible(f"{uuid(5)},{uuid(2)}"), asks=False),
+    "by-uuid": Case((uuid(5), uuid(2)), "exclusive", visible(f"{uuid(5)},{uuid(2)}")),
     "in-turns": Case((uuid(6),) * 2, "time", visible(uuid(6))),
 }
 SLOW = {
-    "by-index": Case((uuid(3),), "exclusive", visible("3"), asks=False),
-    "all-eight": Case(tuple(map(uuid, range(8))), "exclusive", {"NULL_DEVICE_COUNT": "8"}, asks=False),
+    "by-index": Case((uuid(3),), "exclusive", visible("3")),
+    "all-eight": Case(tuple(map(uuid, range(8))), "exclusive", {"NULL_DEVICE_COUNT": "8"}),
     "four-on-each-of-two": Case((uuid(0), uuid(7)) * 4, "time", visible("0,7")),
     "four-in-turns": Case((uuid(0),) * 4, "time"),
     "eight-in-turns": Case((uuid(0),) * 8, "time"),
-    "instances": Case((MIG.format(0), MIG.format(1)), "mig", {"NULL_NVML_MIG": "2"}),
-    "all-instances": Case(tuple(map(MIG.format, range(7))), "mig", {"NULL_NVML_MIG": "7"}),
+    "instances": Case((MIG.format(0), MIG.format(1)), "exclusive", {"NULL_NVML_MIG": "2"}),
+    "all-instances": Case(tuple(map(MIG.format, range(7))), "exclusive", {"NULL_NVML_MIG": "7"}),
     "one-of-the-instances": Case(
-        (MIG.format(4),), "mig", {"NULL_NVML_MIG": "7", "CUDA_VISIBLE_DEVICES": MIG.format(4)}, asks=False
+        (MIG.format(4),),
+        "exclusive",
+        {"NULL_NVML_MIG": "7", "CUDA_VISIBLE_DEVICES": MIG.format(4)},
     ),
 }
 
@@ -59,13 +59,13 @@ def run(name: str, case: Case, null: Host, *flags: object) -> list[Record]:
 @pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_each_user_has_the_device_and_the_part_that_were_planned(name: str, null: Host) -> None:
     case = (FAST | SLOW)[name]
-    flags = ("--share", case.seen, "--users", len(case.devices)) if case.asks else ()
+    flags = ("--share", case.seen, "--users", len(case.devices)) if case.seen == "time" else ()
     records = run(name, case, null, *flags)
     assert [record["outcome"] for record in records] == ["completed"] * len(case.devices), null.wrong(records)
     assert [tuple(record["isolation"]["planned"]["accelerators"]) for record in records] == [(d,) for d in case.devices]
     shares = [record["share"] for record in records]
     assert {share["seen"] for share in shares} == {case.seen}
-    assert {share["asked"] for share in shares} == ({case.seen} if case.asks else {""})
+    assert {share["asked"] for share in shares} == {"time" if case.seen == "time" else ""}
     assert [share["sharers"] for share in shares] == [case.devices.count(device) for device in case.devices]
     own = [record["observed"]["device_share"] for record in records]
     assert [seen["uuid"] for seen in own] == [*case.devices]

@@ -1,4 +1,4 @@
-"""Every task on the null device, in every precision and with --graph, and on hosts without NVML or a compiler."""
+"""Every task on the null device, in every precision, and on hosts without NVML or a compiler."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from device.jobs import ARTEFACTS, DLRM, FEW, MOE, NOT_IN_HALF, PRECISIONS, SPEECH, TASKS, TEXT, UNRECORDED, WAITING
-from device.zygote import Ended, Zygote
+from device.jobs import ARTEFACTS, NOT_IN_HALF, PRECISIONS, SPEECH, TASKS, TEXT, WAITING
+from device.zygote import Zygote
 
 GPT, BF16 = f"{TEXT}/gpt", PRECISIONS["bf16"]
-MIB = 1 << 20
-CONTEXT_MIB = 520
-ROOMY = ("--batch-size", 64, "--context", 256, "--layers", 4, "--heads", 4, "--width", 256, "--words", 8192)
-"""Flags for a step of gpt that takes several hundred MiB, so that the allocator's 20 MiB segments matter little."""
 
 
 def fast(names: Iterable[str], *few: str) -> list[Any]:
@@ -47,42 +43,6 @@ def test_recurrent_layers_compute_in_bf16_with_gradients_in_fp32(zygote: Zygote)
     assert "_cudnn_rnn" in observed["products"]["bf16"]
     assert observed["optimizers"][0]["weights"] == "fp32"
     assert "contiguous chunk of memory" not in ended.err
-
-
-@pytest.mark.parametrize("task", fast(TASKS, f"{TEXT}/rnn_translator", f"{TEXT}/word_language_model"))
-def test_a_step_is_recorded_or_refused_with_its_sentence(zygote: Zygote, task: str) -> None:
-    assert_recorded(zygote.small(task, *BF16, "--graph"), UNRECORDED.get(task))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", [name for name in PRECISIONS if name != "bf16"])
-@pytest.mark.parametrize("task", [task for task in TASKS if task not in UNRECORDED])
-def test_in_other_precisions(zygote: Zygote, task: str, precision: str) -> None:
-    waits = task == MOE or (task == DLRM and precision in ("fp16", "half"))
-    assert_recorded(zygote.small(task, *PRECISIONS[precision], "--graph"), "" if waits else None)
-
-
-def assert_recorded(ended: Ended, refused: str | None = None) -> None:
-    """Assert that a step was recorded in a graph, or refused with this sentence."""
-    if refused is None:
-        assert ended.completed, ended
-        assert ended.record["observed"]["graph"] is True
-        assert ended.record["observed"]["audit"]["differences"] == []
-    else:
-        assert ended.status == 1
-        assert ended.record.get("outcome", "unsupported") == "unsupported", ended
-        assert refused in ended.refusal
-
-
-def test_a_recorded_step_and_its_audit_fit_a_device_of_one_and_a_half_times_the_eager_peak(zygote: Zygote) -> None:
-    """The graph keeps the memory of a whole step; an audit beside it would take as much again."""
-    eager = zygote.run(GPT, *FEW, *ROOMY, *BF16)
-    peak_mib = eager.record["meters"]["device_memory"]["reserved_bytes"] // MIB
-    assert peak_mib > 500, eager
-    little = str(round(1.5 * peak_mib) + CONTEXT_MIB)
-    graphed = zygote.run(GPT, *FEW, *ROOMY, *BF16, "--graph", NULL_DEVICE_MIB=little)
-    assert_recorded(graphed)
-    assert graphed.record["observed"]["audit"]["steps"] == 1
 
 
 @pytest.fixture

@@ -189,7 +189,16 @@ def test_alone_measure_is_a_plain_measurement() -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["__init__.py", "nesting.py", "protocol/client.py", "protocol/messages.py", "exec/*.py", "exec/hook/*.py"]
+    "file",
+    [
+        "__init__.py",
+        "chrono.py",
+        "nesting.py",
+        "protocol/client.py",
+        "protocol/messages.py",
+        "exec/*.py",
+        "exec/hook/*.py",
+    ],
 )
 def test_what_runs_in_a_program_is_of_python_3_9(file: str) -> None:
     found = [path for path in PACKAGE.glob(file) if path.name not in ("lines.py", "supervise.py")]

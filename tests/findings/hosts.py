@@ -12,7 +12,7 @@ from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load
 from cotenant.machine.nvidia import DeviceState
-from cotenant.machine.space import Disk, HostMemory, SharedMemory
+from cotenant.machine.space import DevShm, Disk, HostMemory
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual
 from machine.invented import GIB, device, machine
@@ -29,7 +29,7 @@ def host(**changes: Any) -> Facts:
         "machine": server(),
         "clocking": Clocking("acpi-cpufreq", ("performance",), (), (), False),
         "memory": HostMemory(64 * GIB, 63 * GIB, 0, 0),
-        "shared": SharedMemory(32 * GIB, 32 * GIB),
+        "shared": DevShm(32 * GIB, 32 * GIB),
         "disks": (DISK,),
         "load": Load(0.1, 0),
         "virtual": Virtual("", ""),

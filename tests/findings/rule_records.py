@@ -88,16 +88,6 @@ def working(*tenants: tuple[float, float, float, float], foreign: float = 0.0) -
     return metered(**beside(foreign, total=2).meters | {"beside": seen})
 
 
-def begun(
-    variables: dict[str, str], startup: dict[str, tuple[str, str]] | None = None, harness: str = a_part()["harness"]
-) -> Record:
-    """A record of a process that was started with variables (by name, who set it) and start-up files (by path, who set
-    it, and its name if it is ours); its runner's cotenant.bench is `harness`."""
-    set_by = {name: {"sha256": "0", "set_by": by} for name, by in variables.items()}
-    files = {file: {"sha256": "1", "set_by": by, "ours": ours} for file, (by, ours) in (startup or {}).items()}
-    return a_record(place={"origin": {"harness": harness, "variables": set_by, "startup": files}})
-
-
 def unenforced(*names: str) -> Record:
     return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
 

@@ -25,14 +25,23 @@ from cotenant.findings.checks.host import (
     virtual_machine,
 )
 from cotenant.findings.checks.isolation import backend, container, other_suites, slices
-from cotenant.findings.checks.jobs import apex, belongs, device_self_test, free_disk, job_input, lapack, packages, torch
+from cotenant.findings.checks.jobs import (
+    apex,
+    belongs,
+    device_self_test,
+    free_disk,
+    job_input,
+    lapack,
+    startable,
+    torch,
+)
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
 from cotenant.isolation.device_modes import share_mode
 from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load, Spender
 from cotenant.machine.nvidia import DeviceProcess
-from cotenant.machine.space import Disk, HostMemory, SharedMemory
+from cotenant.machine.space import DevShm, Disk, HostMemory
 from cotenant.machine.virtual import Virtual
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server
 from golden import check_golden
@@ -89,7 +98,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (swap, {"memory": HostMemory(1, 1, GIB, GIB), "isolation": None}),
     (swap, {"memory": HostMemory(1, 1, 2 * GIB, GIB)}),
     (shared_memory, {"shared": None}),
-    (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20)}),
+    (shared_memory, {"shared": DevShm(64 << 20, 64 << 20)}),
     (shared_memory, {"loader_bytes": 40 * GIB}),
     (present, {"machine": server(devices=()), "silence": "its driver answers 'Driver/library version mismatch'"}),
     (foreign_processes, boards(processes=(PYTHON,))),
@@ -122,9 +131,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (device_self_test, after_test(devices=("", "its product is wrong"))),
     (device_self_test, after_test(devices=("",))),
     (device_self_test, after_test(devices=(), built_for="cpu")),
-    (packages, {"jobs": (JobNeeds("ssd", packages=("PIL",)),)}),
-    (packages, {"jobs": (JobNeeds("ssd", packages=("torch", "PIL")), JobNeeds("vae", packages=("torch",)))}),
-    (packages, {"jobs": (JobNeeds("x", TIGHT),)}),
+    (startable, {"jobs": (JobNeeds("x", TIGHT), JobNeeds("y"))}),
     (job_input, {"jobs": (JobNeeds("x", missing=(Path("/d/x"),), reads=1),)}),
     (job_input, {"jobs": (JobNeeds("x", missing=(Path("/d/x"),), reads=1, made=True),)}),
     (governor, {"clocking": clocks()}),
@@ -137,12 +144,12 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (free_memory, {"plan": None}),
     (free_memory, {"machine": server(memory_bytes=8 * GIB), "memory_left_bytes": 7 * GIB}),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB)}),
-    (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20), "loader_bytes": 1 << 20}),
+    (shared_memory, {"shared": DevShm(64 << 20, 64 << 20), "loader_bytes": 1 << 20}),
     (shared_memory, {"shared": None, "isolation": Isolation("v1", own_shm=True)}),
     (present, {"machine": server(devices=()), "silence": ""}),
     (foreign_processes, boards(processes=(MPS,))),
     (modes, boards(compute_mode="exclusive")),
-    (modes, boards(compute_mode="exclusive") | {"plan": plan(server(), 4, share=share_mode("mps"))}),
+    (modes, boards(compute_mode="exclusive", mps=True) | {"plan": plan(server(), 4, share=share_mode("mps"))}),
     (modes, {"devices": (board(0, mig=True), board(1, mig=True))}),
     (ecc, {"devices": (board(0, ecc=None), board(1, ecc=None))}),
     (ecc, {"devices": (board(0, ecc=False), board(1, ecc=False))}),
@@ -220,16 +227,6 @@ def test_which_versions_are_a_pair_and_the_remedy_of_a_broken_one_is_a_line_for_
     assert remedy["torchvision_mismatch"].remedy == (
         "pip install --force-reinstall --no-deps 'torchvision==0.29.*' --index-url https://download.pytorch.org/whl/cpu"
     )
-
-
-def test_a_package_is_said_once_under_the_name_it_is_installed_by() -> None:
-    jobs = (JobNeeds("ssd", packages=("PIL",)), JobNeeds("reso", packages=("PIL", "zzz")))
-    found = asked(packages, jobs=jobs).findings
-    assert [(one.rule, one.remedy) for one in found] == [
-        ("missing_package", "pip install pillow"),
-        ("missing_package", "pip install zzz"),
-    ]
-    assert "ssd, reso" in found[0].sentence
 
 
 def test_an_answer_is_as_bad_as_its_worst_finding() -> None:

@@ -131,18 +131,19 @@ def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys:
         stale = replace(stale, start_time=(NOON - timedelta(days=9 + uid)).isoformat())
         write_record(reports, stale, NOON - timedelta(days=9 + uid))
     lines = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
-    assert sorted(line["job"].rpartition(", ")[2] for line in lines) == ["batch size 128)", "batch size 64)"]
+    names = [line["job"].partition(",")[0] for line in lines]
+    assert sorted(names) == ["vae (batch size 128", "vae (batch size 64"]
     (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"]
     assert (compared["verdict"], compared["note"]) == (
         "INVALID",
-        "A has launches of different source or arguments of the benchmark; name a directory of one",
+        "A has launches of different batch size: 128 and 64; name a directory of one",
     )
     table = reports / "table.txt"
     err = said(capsys, "mlbench-report", "--reports", reports, "--csv", table)[1]
     (row,) = [one.split(",") for one in table.read_text().splitlines() if one.startswith("vae,")]
     assert float(row[5]) == honest
     assert (
-        "vae: 2 records are of other work than the newest (benchmark; batch size 64, not 128); they do not count."
+        "vae: 2 records are of other work than the newest (batch size 64, not 128; benchmark); they do not count."
         in err
     )
 
@@ -198,7 +199,7 @@ def test_a_programs_own_word_is_called_unaudited_wherever_its_number_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for uid in range(5):
-        own = a_launch(uid, told={"part": a_part(harness="")})
+        own = a_launch(uid, told={"part": a_part(audited=False)})
         write_record(tmp_path, own, NOON + timedelta(minutes=uid))
     page, rows = tmp_path / "page.html", tmp_path / "rows.csv"
     assert "clean unaudited" in " ".join(said(capsys, "report", tmp_path)[0].split())

@@ -43,7 +43,7 @@ def pair(**second: Any) -> list[Record]:
 
 
 def in_16_bit(slower: float, **arguments: Any) -> Record:
-    seen = {"observed": {"dtype": "bf16"}}
+    seen = {"observed": {"dtype": "bf16", "audit": {}}}
     return tenant(0, slower, name="vae_bf16", part=seen, precision="bf16", **arguments)
 
 
@@ -72,7 +72,7 @@ SILENT: list[tuple[str, Callable[[], tuple[list[Record], list[Record]]]]] = [
     ("same_seed", lambda: ([tenant(0)], [tenant(0)])),
     ("slow_user", lambda: (pair(slower=1.08), [])),
     ("slow_user", lambda: ([tenant(0)], [tenant(1, slower=2)])),
-    ("slow_user", lambda: (pair(slower=2, part={"observed": {"work_learned": True}}), [])),
+    ("slow_user", lambda: (pair(slower=2, part={"observed": {"work_learned": True, "audit": {}}}), [])),
     ("slow_user", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
     ("different_work", lambda: (pair(data="elsewhere", report="there"), [])),
     ("different_work", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),

@@ -6,7 +6,6 @@ import json
 import socket
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +13,8 @@ from commands.calling import Capture, call, check_refusals
 from cotenant.errors import CotenantError
 from cotenant.fleet import cluster as clusters
 from cotenant.fleet import distributed
-from cotenant.fleet.agent import Agent, NodeNews
 from cotenant.fleet.distributed import DistributedJob, DistributedPlan
+from cotenant.fleet.node import NodeRunner
 from fleet.local import LocalCluster, use_program
 
 PROGRAM = """
@@ -25,7 +24,7 @@ flag = lambda name: [words[at + 1] for at, word in enumerate(words) if word == n
 rank, out = flag("--node-rank"), pathlib.Path(flag("--outdir"))
 deeds = dict(word.split("=") for word in words[words.index("--") + 1:])
 seen = {"words": words, "files": sorted(os.listdir(out))}
-seen |= {"base": os.environ["BASE"], "lock": os.environ.get("COTENANT_LOCK")}
+seen |= {"base": os.environ["BASE"]}
 (out / f"s.both.R{rank}.D0.json").write_text(json.dumps(seen))
 print(f"node {rank} runs", flush=True)
 print("a note", file=sys.stderr, flush=True)
@@ -48,8 +47,8 @@ class Run:
         self.output.mkdir(exist_ok=True)
         self.lines: list[str] = []
         self.printed = [b"", b""]
-        words = ["--jobs", "{base}/s.json", *(["--resume"] if resume else [])]
-        plan = DistributedPlan(words, deeds, place / "base", self.output, {"s.json": b"[]"}, resume)
+        words = ["--jobs", "s.json", *(["--resume"] if resume else [])]
+        plan = DistributedPlan(words, deeds, place / "base", self.output, {"s.json": b"[]"}, 2, resume)
         self.status = DistributedJob(plan, cluster, self._show, self.lines.append).run()
         cluster.close()
 
@@ -70,11 +69,11 @@ def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -
     for name in ("cotenant.journal", "s.a.R0.D0.json", "other.txt"):
         (place / "out" / name).write_text("{}")
     # Node 0 ends with the status of a suite with a failed job.
-    run = Run(place, LocalCluster(("n1", "n2"), alone="n2"), "0=1", resume=True)
-    assert (run.status, run.lines) == (1, [])
+    run = Run(place, LocalCluster(("n1", "n2", "n3")), "0=1", resume=True)
+    assert (run.status, run.lines) == (1, [f"Ray nodes: n1, n2. The records come to {place}/out."])
     assert run.printed == [b"node 0 runs\n", b"a note\nIsolation is required.\n"]
     seen = [
-        json.loads(Path(run.cluster.orders[name][0].base, "output", f"s.both.R{rank}.D0.json").read_bytes())
+        json.loads((run.cluster.orders[name].folder / "output" / f"s.both.R{rank}.D0.json").read_bytes())
         for rank, name in enumerate(("n1", "n2"))
     ]
     assert sorted(path.name for path in run.output.iterdir()) == [
@@ -84,15 +83,11 @@ def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -
     words = [each["words"] for each in seen]
     endpoint = words[0][words[0].index("--rdzv-endpoint") + 1]
     assert endpoint.startswith("127.0.0.1:")
-    for rank, own in enumerate((["--users", "1", "--cgroup-base", "cotenant-n1"], [])):
-        work = run.cluster.orders[("n1", "n2")[rank]][0].base
+    for rank in (0, 1):
         place_of = ["--launcher", "torchrun", "--nnodes", "2", "--node-rank", str(rank), "--rdzv-endpoint", endpoint]
-        flags = ["run", "--jobs", f"{work}/s.json", "--resume", *place_of, *own, "--outdir", f"{work}/output"]
+        flags = ["run", "--jobs", "s.json", "--resume", *place_of, "--outdir", "output"]
         assert words[rank] == [*flags, "--", "0=1"]
-    # A node that is a machine of its own has the base and the lock of that machine.
-    base = place / "base"
-    assert [each["base"] for each in seen] == [str(base / "ray" / "n1"), str(base)]
-    assert [each["lock"] for each in seen] == [str(base / "ray" / "n1" / "lock"), None]
+    assert {each["base"] for each in seen} == {str(place / "base")}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +103,7 @@ def test_what_ends_one_node_ends_all_and_is_named(
 ) -> None:
     run = Run(place, LocalCluster(("n1", "n2"), lost=lost), *deeds)
     rest = "n2" if lost == "n1" else "n1"
-    assert (run.status, run.lines) == (status, [line, f"What still runs is ended: {rest}."])
+    assert (run.status, run.lines[1:]) == (status, [line, f"What still runs is ended: {rest}."])
     if rest == "n1":
         assert run.printed[0] == b"node 0 runs\nInterrupted by SIGINT\n"
         assert [path.name for path in run.output.iterdir()] == ["s.both.R0.D0.json"]
@@ -125,17 +120,15 @@ def test_ctrl_c_ends_all_nodes_and_a_node_without_a_runner_too(place: Path) -> N
             return super().news(names)
 
     run = Run(place, Interrupted(("n1", "n2")), "0=wait", "1=wait")
-    assert (run.status, run.lines) == (130, ["What still runs is ended: n1, n2."])
-    assert all(
-        isinstance(news, NodeNews) and news.status == 130 for _, news in run.cluster.news(frozenset(("n1", "n2")))
-    )
+    assert (run.status, run.lines[1:]) == (130, ["What still runs is ended: n1, n2."])
+    assert all(news[1] == 130 for _, news in run.cluster.news(frozenset(("n1", "n2"))))
     (place / "base" / "ray").rename(place / "elsewhere")
     (place / "base" / "ray").mkdir()
     (place / "base" / "ray" / "n2").write_text("a file")
     run = Run(place, LocalCluster(("n1", "n2")), "0=wait")
     assert run.status == 1
-    assert run.lines[0].startswith("Node 1 (n2): ")
-    assert run.lines[0].endswith("Not a directory.")
+    assert run.lines[1].startswith("Node 1 (n2): ")
+    assert run.lines[1].endswith("Not a directory.")
 
 
 def test_the_command_sends_its_flags_and_its_job_file(
@@ -143,8 +136,8 @@ def test_the_command_sends_its_flags_and_its_job_file(
 ) -> None:
     made: list[LocalCluster] = []
 
-    def cluster(address: str, count: int | None) -> LocalCluster:
-        assert (address, count) == ("auto", 2)
+    def cluster(address: str) -> LocalCluster:
+        assert address == "auto"
         made.append(LocalCluster(("n1", "n2")))
         return made[0]
 
@@ -157,26 +150,23 @@ def test_the_command_sends_its_flags_and_its_job_file(
     status, out, errors = call(capsys, *by_ray, "--", "1=0")
     assert (status, out) == (0, "node 0 runs\n")
     assert errors.startswith(f"Ray nodes: n1, n2. The records come to {place}/out.\na note\n")
-    (order,) = made[0].orders["n2"]
+    order = made[0].orders["n2"]
     assert order.files == {"mine.json": jobs.read_bytes()}
     assert [*order.words[:6], order.words[-2:]] == ["run", *map(str, by_ray[:5]), ("--", "1=0")]
-    assert [order.words[at + 1] for at, word in enumerate(order.words) if word == "--jobs"][-1] == "{base}/mine.json"
+    assert [order.words[at + 1] for at, word in enumerate(order.words) if word == "--jobs"][-1] == "mine.json"
 
 
 def test_a_cluster_without_so_many_nodes_and_one_without_ray_are_sentences(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    alive = {"Alive": True, "NodeName": "n1", "NodeID": "1"}
-    monkeypatch.setattr(clusters, "_ray", lambda address: SimpleNamespace(nodes=lambda: [alive, {"Alive": False}]))
-    with pytest.raises(CotenantError, match="The Ray cluster at 'auto' has 1 living node, not 2"):
-        clusters.RayCluster("auto", 2)
-    monkeypatch.undo()
+    with pytest.raises(CotenantError, match="Of the Ray cluster 1 nodes answer, not 2"):
+        Run(place, LocalCluster(("n1",)))
     monkeypatch.setitem(sys.modules, "ray", None)
     refused = {"--nnodes 2 --jobs cpu": "The package 'ray' is missing. pip install ray, in the environment"}
     check_refusals(capsys, "run --launcher ray", refused)
 
 
 def test_a_free_port_has_a_free_one_behind_it() -> None:
-    port = Agent().free_port()
+    port = NodeRunner().free_port()
     for each in (port, port + 1):
         socket.create_server(("", each)).close()

@@ -13,8 +13,8 @@ from cotenant.machine.accelerators import Accelerator
 from machine.invented import GIB, device, machine
 
 
-def instance(number: int, profile: str = "1g.10gb") -> Accelerator:
-    name = f"NVIDIA H100 80GB HBM3 MIG {profile}"
+def instance(number: int) -> Accelerator:
+    name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
     return replace(device(0, name=name), uuid=f"MIG-{number}", memory_bytes=10 * GIB)
 
 
@@ -24,11 +24,13 @@ def parts(users: int, mode: str, *devices: Accelerator, slices: int | None = Non
 
 
 def test_words_of_modes() -> None:
-    for word in ("time", "mps", "mps:1", "mps:25", "mps:100", "mig", "dmem"):
+    for word in ("time", "mps", "mps:1", "mps:25", "mps:100"):
         assert str(share_mode(word)) == word
     for word in ("", "exclusive", "mps:0", "mps:101", "mps:", "time:25", "MPS"):
         with pytest.raises(ValueError, match="is not time, mps"):
             share_mode(word)
+    with pytest.raises(CotenantError, match="an instance of MIG is a device"):
+        share_mode("mig")
 
 
 def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
@@ -37,7 +39,7 @@ def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
         assert parts(users, "time", device(0)) == [DeviceShare(ShareMode("time"), users, 1 / users, memory)] * users
         assert users * (memory + CONTEXT_BYTES) <= 16 * GIB
     assert {(part.sharers, part.entitlement) for part in parts(4, "mps:30", device(0), device(1))} == {(2, 0.3)}
-    assert parts(4, "dmem", device(0), device(1), slices=2)[0].sharers == 2
+    assert parts(4, "time", device(0), device(1), slices=2)[0].sharers == 2
     made = plan(machine(devices=(device(0),)), 2, share=ShareMode("time"))
     assert made.device_share_bytes == (16 * GIB - 2 * CONTEXT_BYTES) // 2
     (finding,) = made.findings
@@ -53,22 +55,15 @@ def test_parts_and_contexts_with_their_libraries_fit_what_cuda_gives_of_an_h100(
         assert 0 <= (81008 << 20) - users * (memory + (800 << 20)) < users
 
 
-def test_alone_a_tenant_has_the_whole_device_but_of_an_instance() -> None:
-    shared, cut = plan(machine(devices=(device(0),)), 2, share=ShareMode("mps")), machine(devices=(instance(0),))
+def test_alone_a_tenant_has_the_whole_device() -> None:
+    shared = plan(machine(devices=(device(0),)), 2, share=ShareMode("mps"))
     assert shared.slices[0].alone == replace(shared.slices[0], device_share=None)
-    (mine,) = plan(cut, 1, share=ShareMode("mig")).slices
-    assert mine.alone == mine
 
 
-def test_an_instance_is_entitled_to_its_part() -> None:
-    two = parts(2, "mig", instance(0), instance(1, "3g.40gb"))
-    assert [part.entitlement for part in two] == [1 / 7, 3 / 7]
-    assert {part.sharers for part in two} == {1}
-    small = replace(instance(0), name="NVIDIA A30 MIG 1g.6gb")
-    assert parts(1, "mig", small)[0].entitlement == 1 / 4
-    large = replace(instance(0), name="NVIDIA RTX PRO 6000 Blackwell Server Edition MIG 2g.48gb")
-    assert parts(1, "mig", large)[0].entitlement == 2 / 4
-    assert parts(1, "mig", replace(small, name="MIG"))[0].entitlement is None
+def test_instances_are_shared_as_devices_are() -> None:
+    two = parts(4, "time", instance(0), instance(1))
+    assert {(part.sharers, part.entitlement) for part in two} == {(2, 1 / 2)}
+    assert plan(machine(cores=8, devices=(instance(0), instance(1))), 2).slices[1].accelerators == (instance(1),)
 
 
 def test_what_cannot_be_shared_so_is_refused_with_a_remedy() -> None:
@@ -80,9 +75,6 @@ def test_what_cannot_be_shared_so_is_refused_with_a_remedy() -> None:
         (2, "mps", (amd,), "Use --share time"),
         (4, "mps", (instance(0), instance(1)), "serves one MIG instance, and here are 2"),
         (2, "mps", (instance(0),), ""),
-        (2, "mig", (device(0),), "there are 0 that may be used. An administrator makes them"),
-        (3, "mig", (instance(0), instance(1), instance(2)), ""),
-        (4, "mig", (instance(0), instance(1)), "for each of 4 users, and there are 2"),
         (64, "time", (device(0),), "too little for 64 users"),
     ]
     for users, mode, devices, words in refused:

@@ -1,4 +1,4 @@
-"""Where backend v1 makes its directories: controllers that are there or not, bases, and twins in v2."""
+"""Where backend v1 makes its directories: controllers that are there or not, and bases."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.v1 import V1
-from cotenant.machine.limits import V2
 from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, reason
-
-
-@pytest.fixture
-def twins(kernel: FakeKernel) -> Path:
-    """The root of a v2 hierarchy beside those of v1, which a hybrid host has."""
-    root = kernel.root / "unified"
-    (root / BASE).mkdir(parents=True)
-    (root / "cgroup.procs").write_text("")
-    kernel.mounts[V2] = root
-    return root
 
 
 def test_controllers_that_are_mounted_together_are_one_directory_and_those_that_are_not_are_done_without(
@@ -56,29 +45,6 @@ def test_quotas_above_count_where_the_slice_has_no_cpu_controller(kernel: FakeKe
     backend.open(RunName())
     counted = backend.create(PLANNED).counters()
     assert (counted.throttled_ns, counted.throttled_times) == (210, 3)
-
-
-def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel, twins: Path) -> None:
-    backend = kernel.opened()
-    live = backend.create(PLANNED)
-    twin = twins / BASE / str(RunName()) / "t0"
-    assert twin / "cgroup.procs" in live.entry.procs_files
-    (twin / "io.pressure").write_text("some avg10=0.00 total=7\nfull avg10=0.00 total=5\n")
-    (twin / "cgroup.kill").write_text("")
-    assert live._group.kill_at_once()
-    assert (twin / "cgroup.kill").read_text().strip() == "1"
-    counted = live.counters()
-    assert (counted.stalled_io_some_us, counted.stalled_io_full_us, counted.stalled_cpu_some_us) == (7, 5, None)
-    assert backend.location()["v1"]["mounts"][V2] == str(twins)
-    backend.close()
-    assert not twin.exists()
-
-
-def test_no_twin_where_a_shim_could_not_join_it(
-    kernel: FakeKernel, twins: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != twins / "cgroup.procs")
-    assert twins not in {file.parents[3] for file in kernel.opened().create(PLANNED).entry.procs_files}
 
 
 def test_probe_names_what_is_missing(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:

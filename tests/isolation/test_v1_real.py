@@ -12,17 +12,14 @@ from pathlib import Path
 import pytest
 from cgroupspy.nodes import Node
 
-from cotenant.isolation import group
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import FIRST_NAMESPACE, RunName, pid_namespace
 from cotenant.isolation.v1 import V1
-from cotenant.machine.limits import V2, cgroup_mounts
 from cotenant.procfs import start_ticks
 from isolation.adversaries import ADVERSARIES
 from isolation.conftest import in_its_own_namespace
 from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, started
-from isolation.v2_checks import OF_V1_TOO, Pair, inside, nine_inside, two_slices
+from isolation.v2_checks import OF_V1_TOO, Pair, inside, two_slices
 
 pytestmark = pytest.mark.v1
 Mounts = dict[str, Path]
@@ -161,35 +158,8 @@ def test_a_slice_in_use_is_not_removed_and_nothing_forks_while_it_is_killed(
     assert state.read_text() == "THAWED\n"
 
 
-@pytest.fixture
-def twinned(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
-    """A backend whose slices have a twin in the v2 hierarchy, on a hybrid host."""
-    unified = cgroup_mounts().v2
-    if unified is None or not os.access(unified / "cgroup.procs", os.W_OK):
-        pytest.skip("no v2 hierarchy is mounted beside v1, or it is not writable")
-    backend = V1({**v1_mounts, V2: unified}, v1_base)
-    backend.open(RunName())
-    yield backend
-    backend.close()
-    assert not (unified / v1_base).exists()
-
-
-def test_a_twin_kills_at_once_and_counts_stalls(twinned: V1, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = twinned.create(pair[0])
-    live.verify()
-    assert len(live.entry.procs_files) == 7
-    with nine_inside(live) as shim:
-        monkeypatch.setattr(V1Group, "_kill_frozen", lambda self: pytest.fail("one by one"))
-        monkeypatch.setattr(group, "AT_ONCE_S", 5.0)  # on a busy machine nine processes take longer than usual to end
-        live.kill()
-        assert shim.result()[0] == -signal.SIGKILL
-    counted = live.counters()
-    assert counted.stalled_cpu_some_us is not None
-    assert counted.stalled_memory_full_us is not None
-    assert counted.pids_peak is None or counted.pids_peak >= 9
-    assert set(counted.uncounted()) <= {"throttled_ns", "throttled_times", "pids_peak", "oom_events", "oom_group_kills"}
-    # Who lives outside the twin dies too.
-    monkeypatch.undo()
+def test_a_process_in_some_of_the_hierarchies_dies_too(opened: V1, pair: Pair) -> None:
+    live = opened.create(pair[0])
     half = dataclasses.replace(live.entry, procs_files=live.entry.procs_files[:3])
     with started(half, "sleep", "1000") as shim:
         assert shim.says() == "in"

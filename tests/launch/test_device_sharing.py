@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cotenant.isolation.backend import ReadBack
 from cotenant.isolation.device_modes import DeviceShare, share_mode
 from cotenant.isolation.plan import plan
 from cotenant.isolation.slice import Slice
@@ -21,36 +19,31 @@ NVIDIA: dict[str, Any] = {"device": "cuda:0", "mps": False, "device_share": {"me
 OF_132 = {"multiprocessors": 132, "device_multiprocessors": 132}
 
 
-def slices(mode: str | None, count: int = 4, uuid: str = "") -> list[Slice]:
-    board = device(0)
-    if uuid:
-        object.__setattr__(board, "uuid", uuid)
+def slices(mode: str | None, count: int = 4) -> list[Slice]:
     part = DeviceShare(share_mode(mode), count, 1 / count, 3 * GIB) if mode else None
-    return [Slice(i, (i,), (0,), GIB, (board,), count, 1, part) for i in range(count)]
+    return [Slice(i, (i,), (0,), GIB, (device(0),), count, 1, part) for i in range(count)]
 
 
-def seen(mode: str | None, count: int = 4, uuid: str = "", limit: str | None = None, **observed: Any) -> str:
-    of_launch = slices(mode, count, uuid)
-    share = shared_device(of_launch[0], of_launch, ReadBack(device_memory=limit), NVIDIA | observed, {})
+def seen(mode: str | None, count: int = 4, **observed: Any) -> str:
+    of_launch = slices(mode, count)
+    share = shared_device(of_launch[0], of_launch, NVIDIA | observed, {})
     assert share is not None
     assert (share.asked, share.sharers) == (mode or "", count)
     return share.seen
 
 
 def test_each_mode_has_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/x/mps", "CUDA_MPS_LOG_DIRECTORY": "/tmp/x/mps/log"}
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/run/mps")
+    pipe = {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}
     limited = pipe | {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=3072M"}
     wanted = {
         "time": {"COTENANT_DEVICE_MEMORY": str(3 * GIB)},
         "mps": limited,
         "mps:25": limited | {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"},
-        "mig": {},
-        "dmem": {},
     }
     for mode, variables in wanted.items():
-        assert share_variables(DeviceShare(share_mode(mode), 4, 0.25, 3 * GIB), Path("/tmp/x/mps")) == variables
-    unknown = DeviceShare(share_mode("mps"), 4, 0.25, 0)
-    assert share_variables(unknown, Path("/tmp/x/mps")) == pipe
+        assert share_variables(DeviceShare(share_mode(mode), 4, 0.25, 3 * GIB)) == variables
+    assert share_variables(DeviceShare(share_mode("mps"), 4, 0.25, 0)) == pipe
     monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
     for mode, inherited in ((None, "50"), ("mps", None)):
         assert whole_environment({}, slices(mode)[0]).get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == inherited
@@ -66,7 +59,7 @@ def test_what_makes_the_caller_a_rank_is_not_its_tenants_own(monkeypatch: pytest
 
 def test_the_mode_is_that_which_the_tenant_sees_whatever_was_asked() -> None:
     assert seen(None, 1) == "exclusive"
-    assert seen(None) == seen("time") == seen("mps") == seen("dmem") == seen("mig") == "time"
+    assert seen(None) == seen("time") == seen("mps") == "time"
     # A program that holds its allocator to a part is one of several, or might as well be.
     assert seen("time", 1, device_share={"memory_fraction": 0.9}) == "time"
     assert seen(None, mps=True) == seen("mps:25", mps=True) == "mps"
@@ -77,9 +70,6 @@ def test_the_mode_is_that_which_the_tenant_sees_whatever_was_asked() -> None:
     assert seen("mps:25", mps=True, device_share=OF_132 | {"multiprocessors": 66}) == "mps:50"
     assert seen("mps", mps=True, device_share=OF_132 | {"multiprocessors": 66}) == "mps:50"
     assert seen("mps:100", mps=True, device_share=OF_132) == "mps:100"
-    assert seen("mig", 1, uuid="MIG-1") == "mig"
-    assert seen("mig", 2, uuid="MIG-1") == "time"
-    assert seen("dmem", limit="drm/0000:10:00.0/vram0 3221225472") == "dmem"
     assert seen("time", device="cpu") == seen("time", device_share="odd") == ""
 
 
@@ -89,12 +79,12 @@ def test_what_holds_the_memory_is_named_and_clients_are_counted() -> None:
     meters = {"devices": {"GPU-a": {"index": 0, "mps_clients": 2}, "GPU-b": {"index": 1, "mps_clients": 9}}}
     words = []
     for observed in (NVIDIA, holding):
-        share = shared_device(of_launch[0], of_launch, ReadBack(), observed, meters)
+        share = shared_device(of_launch[0], of_launch, observed, meters)
         assert share is not None
         assert (share.entitlement, share.memory_bytes, share.mps_clients) == (0.5, 3 * GIB, 2)
         words.append(share.memory_by)
     assert words == ["", "torch's allocator (cooperative)"]
-    assert shared_device(Slice(0, (0,), (0,), GIB, ()), [], ReadBack(), {}, {}) is None
+    assert shared_device(Slice(0, (0,), (0,), GIB, ()), [], {}, {}) is None
 
 
 H100 = replace(device(0), name="NVIDIA H100 80GB HBM3", memory_bytes=81008 << 20)

@@ -70,8 +70,6 @@ def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose
         assert record["observed"]["counted_by"] == "optimizer"
         assert record["statistics"]["median"] > 0
         assert record["rendezvous"]["overlap"] > 0.9
-        (accused,) = found(record, "code_before_program")
-        assert (accused["severity"], "exec/hook/sitecustomize.py" in accused["sentence"]) == ("info", True)
     loose.gone(2)
 
 

@@ -291,41 +291,31 @@ def pressed(made: Resolver) -> set[str]:
 
 
 def test_a_device_is_pressed_where_both_tenants_have_it() -> None:
-    apart = set(OF_DEVICES) - {"pcie"}
-    for devices, left_out in ((1, set()), (2, apart), (0, set(OF_DEVICES))):
-        words = [word for resource in OF_DEVICES for word in ("--pressure", f"{resource}:100")]
-        made = resolver(
-            "--jobs", "cpu", "--sense", "vae", "--pressure", "dram:100", *words, there=with_devices(devices)
-        )
+    words = [word for resource in (*OF_DEVICES, "dram") for word in ("--pressure", f"{resource}:50,100")]
+    for devices, left_out in ((1, set()), (2, {*OF_DEVICES}), (0, {*OF_DEVICES})):
+        made = resolver("--jobs", "cpu", "--name", "vae", *words, there=with_devices(devices))
         assert pressed(made) == {"dram", *OF_DEVICES} - left_out
         lines = [line.partition(":")[0] for line in made.left_out() if "left out" in line]
-        assert sorted(lines) == sorted(f"vae+pressure_{resource}_100" for resource in left_out)
-    made = resolver("--jobs", "cpu", "--sense", "vae", there=with_devices(1))
-    assert pressed(made) >= set(OF_DEVICES)
+        names = (
+            f"vae+pressure_{of}_{level}" if devices else f"pressure_{of}" for of in left_out for level in (50, 100)
+        )
+        assert {*lines} == {*names}
+    made = resolver("--jobs", "cpu", "--name", "vae", *words, there=with_devices(1))
     (of_half,) = [start for start in made.starts() if start.mix == "vae+pressure_sm_50"]
     assert (len(of_half.specs), of_half.takes_turns) == (2, True)
 
 
-def test_sense_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press(
+def test_pressure_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cotenant.launch.start.is_in_memory", lambda path: True)
-    made = resolver(
-        "--jobs", "cpu", "--sense", "vae,wlm", "--pressure", "cpu", "--pressure", "disk", "--pressure", "dram:100"
-    )
+    words = [word for resource in ("cpu", "disk", "dram:100") for word in ("--pressure", resource)]
+    made = resolver("--jobs", "cpu", "--name", "vae,wlm", *words)
     assert [(start.mix, [spec.cell for spec in start.specs]) for start in made.starts()] == [
-        ("sense_cpu", ["vae", "wlm", *(f"pressure_cpu_{level}" for level in (25, 50, 75, 100))]),
-        ("sense_dram", ["vae", "wlm", "pressure_dram_100"]),
+        ("pressure_cpu", ["vae", "wlm", *(f"pressure_cpu_{level}" for level in (25, 50, 75, 100))]),
+        ("pressure_dram", ["vae", "wlm", "pressure_dram_100"]),
     ]
-    assert [line.partition(":")[0] for line in made.left_out()] == ["sense_disk"]
+    assert [line.partition(":")[0] for line in made.left_out()] == ["pressure_disk"]
     first = next(iter(made.starts()))
     assert (first.takes_turns, len(first.met)) == (True, 8)
     assert first.met[0].names == ("vae.in.vae+pressure_cpu_25", "pressure_cpu_25.in.vae+pressure_cpu_25")
-
-
-def test_memory_is_held_at_rest_so_that_its_curve_is_of_launches_alone_and_beside_it() -> None:
-    made = resolver("--jobs", "cpu", "--name", "vae", "--pressure", "memory:50,100").starts()
-    assert [(start.label, start.takes_turns, len(start.goes_on)) for start in made] == [
-        ("vae+pressure_memory_50", False, 1),
-        ("vae+pressure_memory_100", False, 1),
-    ]

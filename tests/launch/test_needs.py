@@ -1,8 +1,7 @@
-"""Needs of a suite's jobs: packages and data that this host lacks, memory of loaders, and a child's report on torch."""
+"""Needs of a suite's jobs: data that this host lacks, memory of loaders, and a child's report on torch."""
 
 from __future__ import annotations
 
-import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,13 @@ from cotenant.launch.needs import (
     SELF_TEST,
     check_memory,
     loader_bytes,
-    missing_packages,
     needs_of,
     self_test,
 )
 from cotenant.launch.start import Start
 from launch.resolving import HOST, options, resolved
 from machine.invented import machine
-from tenants.suites import ROOT, script
+from tenants.suites import script
 
 
 def asked(
@@ -73,13 +71,6 @@ def test_input_that_is_there_or_will_be_made_or_is_missing(tmp_path: Path, monke
     )
 
 
-def test_packages_are_those_of_the_program_beside_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = script(tmp_path / "odd/pytorch/run.sh")
-    command.with_name("main.py").write_text("import no_such_package")
-    (odd,), _ = asked(tmp_path, monkeypatch, job("odd"))
-    assert odd.packages == ("no_such_package",)
-
-
 def test_loaders_of_all_tenants_of_the_hungriest_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in (("eyes", "import torch\nfrom torchvision import io"), ("words", "import torch")):
         script(tmp_path / f"{name}/pytorch/run.sh").with_name("main.py").write_text(text)
@@ -99,12 +90,12 @@ class Holding(NoIsolation):
 def test_a_plan_whose_slices_cannot_hold_torch_names_the_most_users_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script without torch needs less."""
+    """A program that is no benchmark of ours may need less."""
     monkeypatch.setenv("BASE", str(tmp_path / "base"))
     there = machine(cores=4, memory_bytes=8 << 30)
     path = tmp_path / "jobs.json"
-    for name, text in (("trains", "import torch"), ("counts", "import json")):
-        script(tmp_path / f"{name}/pytorch/run.sh").with_name("main.py").write_text(text)
+    for name, text in (("trains", "import cotenant.bench"), ("counts", "import json")):
+        script(tmp_path / f"{name}/pytorch/run.sh", "python main.py").with_name("main.py").write_text(text)
 
     def checked(users: int, name: str, backend: NoIsolation) -> None:
         path.write_text(json.dumps([job(name)]))
@@ -134,78 +125,6 @@ def test_the_number_behind_a_flag() -> None:
         (["x", "8"], 0),
     ]:
         assert number_behind(words, "--workers", "-j") == number
-
-
-MAIN = """
-import json, no_such_package.part
-from no_such_other import thing
-from beside import value
-from . import relative
-from typing import TYPE_CHECKING
-if TYPE_CHECKING:
-    import no_such_types
-try:
-    import no_such_option
-except ImportError:
-    pass
-try:
-    import no_such_choice
-except (ValueError, ModuleNotFoundError):
-    pass
-try:
-    import no_such_need
-finally:
-    pass
-def build():
-    import no_such_late
-"""
-
-
-def program(folder: Path, **files: str) -> Path:
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text)
-    return folder / "run.sh"
-
-
-def test_what_is_imported_and_not_there(tmp_path: Path) -> None:
-    command = program(tmp_path, main=MAIN, beside="import no_such_deep, main", unused="import no_such_unused")
-    expected = ("no_such_deep", "no_such_late", "no_such_need", "no_such_other", "no_such_package")
-    assert missing_packages(command) == expected
-    assert missing_packages(tmp_path / "main.py") == expected
-    assert missing_packages(tmp_path / "unused.py") == ("no_such_unused",)
-    other = tmp_path / "other"
-    other.mkdir()
-    assert missing_packages(program(other, beside="import no_such_package")) == ()
-    assert missing_packages(program(other, main="import (")) == ()
-
-
-def test_a_package_beside_it_is_not_missing_and_its_modules_are_looked_into(tmp_path: Path) -> None:
-    for name in ("marked", "plain"):
-        (tmp_path / name / "own").mkdir(parents=True)
-        program(tmp_path / name / "own", layers="import no_such_deep", unused="import no_such_unused")
-        command = program(tmp_path / name, main="from own.layers import Layer")
-        if name == "marked":
-            (tmp_path / name / "own/__init__.py").touch()
-        assert missing_packages(command) == ("no_such_deep",)
-
-
-def test_a_benchmark_needs_what_the_harness_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.launch.needs._installed", lambda name: False)
-    assert {"torch", "msgspec"} <= set(missing_packages(program(tmp_path, main="from cotenant.bench import Benchmark")))
-    cart = ROOT / "tasks/reinforcement/cart_pole/pytorch/run.sh"
-    assert {"torch", "gymnasium"} <= set(missing_packages(cart))
-    assert "torchvision" not in missing_packages(cart)
-
-
-def test_a_source_that_two_programs_import_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed, parse = list[bytes](), ast.parse
-    texts = {name: f"import cotenant.suite.jobfile, no_such_{name}" for name in ("one", "two")}
-    programs = {name: script(tmp_path / f"{name}/main.py", text) for name, text in texts.items()}
-    with monkeypatch.context() as patch:
-        patch.setattr(ast, "parse", lambda content: parsed.append(content) or parse(content))
-        missing = [missing_packages(program) for program in programs.values()]
-    assert missing == [("no_such_one",), ("no_such_two",)]
-    assert len(parsed) == len(set(parsed)) >= 2
 
 
 WHOLE = {

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from typing import Any
 
 import pytest
 
 from commands.calling import Capture, call
-from tenants.suites import ROOT, Suites, errors
-
-TWO = ("vae", "toy_reg")
+from tenants.suites import Suites, errors
 
 
 def reported(suites: Suites, capsys: Capture, *words: str) -> dict[str, Any]:
@@ -35,25 +32,7 @@ def test_a_launch_yields_a_curve_and_the_records_of_its_pairs(loose: Suites, cap
         assert not errors(record)
     half, full = (records[f"pressure_cpu_{level}.in.vae+pressure_cpu_{level}"] for level in (50, 100))
     assert 0.3 < half["statistics"]["median"] / full["statistics"]["median"] < 0.8
-    (curve,) = reported(loose, capsys, "--table", "sense")["curves"]
+    (curve,) = reported(loose, capsys, "--table", "pressure")["curves"]
     assert [point["level"] for point in curve["curve"]["points"]] == [50, 100]
     assert all(point["kept"]["interval"] for point in curve["curve"]["points"])
-    assert 0 < curve["leaves"]["value"] < 2
     assert reported(loose, capsys)["jobs"] == []
-
-
-@pytest.mark.slow
-def test_sense_yields_fingerprints_and_with_pairs_a_prediction(loose: Suites, capsys: Capture) -> None:
-    """A prediction that one number for all pairs would be as good as has none of them."""
-    jobs = json.loads((ROOT / "profiles/cpu.json").read_text())
-    entries = [{"name": "pairs", "pairs": [*TWO]}, {"name": "curves", "sense": [*TWO], "pressure": ["cpu:100"]}]
-    path = loose.jobs([*(job for job in jobs if job["name"] in TWO), *entries])
-    ended = loose.run(None, "--jobs", path, "--budget", 10, "--isolation", "auto", limit_s=500, status=0)
-    assert "fingerprints" in ended.stdout
-    curves = reported(loose, capsys, "--table", "sense")["curves"]
-    assert {curve["conditions"]["job"] for curve in curves} == {*TWO}
-    assert all(0 < curve["leaves"]["value"] < 10 for curve in curves)
-    (found,) = reported(loose, capsys, "--predict")["predictions"]
-    pairs = {(pair["victim"], pair["neighbour"]) for pair in found["pairs"] if pair["measured"] is not None}
-    errs_less = found["fit"]["error"] < found["fit"]["constant"]
-    assert pairs == ({*product(TWO, TWO)} if errs_less else set())

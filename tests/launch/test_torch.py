@@ -43,12 +43,16 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
 
 @pytest.mark.slow
 def test_a_script_of_theirs_under_the_runner_is_measured_beside_its_neighbour(loose: Suites) -> None:
-    loose.run([job("polynome.py", "--repeat", 20, "--number", 500)], "--users", 2, "--budget", 4, limit_s=120, status=0)
+    loose.run(
+        [job("polynome.py", "--repeat", 100_000, "--number", 20)], "--users", 2, "--budget", 4, limit_s=120, status=0
+    )
     assert loose.outcomes() == ["completed"] * 2
     for record in loose.records():
         assert record["unit"] == "item"
         assert record["rendezvous"]["overlap"] > 0.9
-        assert len(record["observations"]) == record["repeat"] <= 20
+        assert len(record["observations"]) >= 16
+        assert {seen["items"] % (20 * 64) for seen in record["observations"]} == {0}
+        assert found(record, "unaudited")
 
 
 DEATHS = {

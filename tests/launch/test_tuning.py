@@ -146,7 +146,6 @@ def test_a_setting_changes_what_it_names_and_no_item(tmp_path: Path) -> None:
         check_target(path, tmp_path / "other.json")
     path.write_text(json.dumps([{"name": "a", "cmd": "x", "tuned": {"ended": "complete"}}]))
     check_target(path, tmp_path / "other.json")
-    assert load(path).jobs[0].tuned
     with pytest.raises(CotenantError, match="is the job file that is to be tuned"):
         check_target(path, path)
 

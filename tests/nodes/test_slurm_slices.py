@@ -15,8 +15,6 @@ MIB = 1 << 20
 MEMORY = 2048 * MIB
 PIDS = 300
 HIERARCHIES = ["cpuset", "memory", "cpu", "cpuacct", "freezer", "pids"]
-HIERARCHIES += ["unified"] if (CGROUPS / "unified").is_dir() else []
-"""On a hybrid host `unified` has no controllers, but a twin of each cgroup."""
 GIVEN = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "1", "SLURM_CPUS_ON_NODE": "1", "SLURM_MEM_PER_NODE": "2048"}
 
 

@@ -195,7 +195,6 @@ def beside_dram(
     kept: Sequence[float] = (1, 0.9, 0.8, 0.7),
     job: str = "vae",
     full: float = 10.0,
-    leaves: float = 0.8,
     rounds: int = 20,
     **place: Any,
 ) -> list[Record]:
@@ -203,7 +202,7 @@ def beside_dram(
     made = []
     for level, share in zip(LEVELS, kept, strict=True):
         names = (job, f"pressure_dram_{level}")
-        for number, items, of in ((0, 384.0, share), (1, 0.03 * full * level, leaves if level == LEVELS[-1] else 1.0)):
+        for number, items, of in ((0, 384.0, share), (1, 0.03 * full * level, 1.0)):
             unit = {"part": a_part(item="GB")} if number else {}
             told = {"observations": observed([3000.0] * 12, items), "skip": 0, **unit}
             record = a_record(told=told, place=place, common={"started": NOON + timedelta(minutes=uid)})

@@ -70,7 +70,7 @@ def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> 
     assert " ".join(capacity_sentences(rate)) == (
         "One user runs vae and has at least 0.5000 items/s (lower limits); with the second the worst has "
         "0.3 items/s (0.2952 to 0.3048 items/s). They kept 2.0 of 2 processors busy: the limit may be bandwidth, "
-        "caches, a disk (--sense tells), or other work on this machine."
+        "caches, a disk (--pressure tells), or other work on this machine."
     )
     for users, begin in ((4, "Four users run ViT_L16 at once"), (1, "One user runs ViT_L16 and")):
         (said, *_) = capacity_sentences(replace(HELD, label="ViT_L16", users=users))

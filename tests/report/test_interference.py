@@ -109,7 +109,7 @@ def test_one_lost_launch_alone_takes_no_other_tenants_ratio() -> None:
 
 
 OTHER_WORK: list[tuple[dict[str, Any], str]] = [
-    ({"part": a_part(item="image", arguments=ARGUMENTS | {"batch_size": 64})}, "different source or arguments"),
+    ({"part": a_part(item="image", arguments=ARGUMENTS | {"batch_size": 64})}, "different batch size: 128 and 64"),
     ({"part": a_part(item="image", version="another")}, "different source or arguments of the benchmark"),
     ({"part": a_part(item="image", torch={"version": "9"})}, "different software: 2.14 and 9"),
     ({"place": {"devices": 1}}, "different devices: 0 and 1"),

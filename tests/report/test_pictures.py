@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
-from cotenant.report.pictures.curves import FEW, Values, distribution, over_launches, over_time
+from cotenant.report.pictures.curves import FEW, Values, over_launches, over_time
 from cotenant.report.pictures.curves import scaling as speed_up
 from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.pictures.tenants import memory, strips, thinned, timeline
@@ -142,8 +142,6 @@ def test_every_text_has_a_colour_of_the_page() -> None:
 
 
 def test_dollar_signs_in_names_are_no_mathematics() -> None:
-    nodes = ["n$1$", "n2", "n3"]
-    assert ">n$1$</text>" in distribution(np.array([0.5, 1.0, 1.0]), np.array([True, False, False]), nodes, "d")
     named = ratios([Ratio("vae", 1.0, None, "SAME"), Ratio("a$x^2$", 1.1, None, "$1$ more")], 0.02, "r")
     assert ">a$x^2$</text>" in named
     assert ">$1$ more</text>" in named

@@ -71,18 +71,19 @@ def steady(seed: int = 0, mean_ms: float = 500.0) -> list[Observed]:
     return observed([mean_ms * (1.5 if i < 5 else 1 + ((i * 7 + seed) % 11 - 5) / 500) for i in range(25)])
 
 
-def a_part(**changes: Any) -> dict[str, Any]:
-    return {
+def a_part(audited: bool = True, **changes: Any) -> dict[str, Any]:
+    """A program's part of a record, with these changes; `audited`: our loop has watched some of its steps."""
+    part = {
         "arguments": dict(ARGUMENTS),
         "item": "example",
         "version": "0123456789abcdef",
-        "harness": "fedcba9876543210",
         "batch_loss": [0.5] * 100,
         "epoch_loss": [0.5] * 25,
         "losses_checked": 750,
         "observed": {"dtype": "fp32", "device": "cpu", "world_size": 1, "compiled": False},
         **changes,
     }
+    return part | ({"observed": {"audit": {}} | part["observed"]} if audited else {})
 
 
 def a_place(**changes: Any) -> Placement:

@@ -10,7 +10,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Options
-from cotenant.suite.pressure import level_of, pressable, why_unpressed
+from cotenant.suite.pressure import level_of, why_unpressed
 from launch import resolving
 
 DRAM = ("pressure_dram_50", "pressure_dram_100")
@@ -39,13 +39,6 @@ def test_each_chosen_job_is_paired_with_each_level_of_each_neighbour_and_runs_no
     assert options("--name", "vae", "--pressure", "dram", "--isolation", "none").baseline == "blocks"
 
 
-def test_what_is_taken_at_rest_too_is_pairs_of_their_own() -> None:
-    """A neighbour keeps its memory even while it is held."""
-    made = options("--name", "vae", "--pressure", "memory:50,100")
-    made_of = [(mix.name, mix.pairs) for mix in made.mixes]
-    assert made_of == [("vae+pressure_memory_50", ()), ("vae+pressure_memory_100", ())]
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -55,33 +48,21 @@ def test_what_is_taken_at_rest_too_is_pairs_of_their_own() -> None:
         (["--pressure", "dram:0,101"], "different percentages, 1 to 100"),
         (["--pressure", "dram:-5,0"], "different percentages, 1 to 100"),
         (["--pressure", "dram:0,50,50"], "different percentages, 1 to 100"),
-        (["--sense", "vae", "--users", "3"], "--sense: these launches are of two"),
-        (["--sense", "vae", "--mix", "vae,wlm"], "--mix is one launch and --sense are several"),
-        (["--sense", " "], "--sense names no job"),
+        (["--pressure", "dram", "--users", "3"], "--pressure: these launches are of two"),
+        (["--pressure", "pcie:50"], "--pressure pcie was removed"),
+        (["--pairs", "vae,wlm", "--mix", "vae,wlm"], "--mix is one launch and --pairs are several"),
+        (["--pairs", " "], "--pairs names no job"),
         (["--pressure", "dram", "--mix", "vae,wlm"], "both say who stands beside a job"),
         (["--name", "convnet_distributed", "--pressure", "dram"], "of the group 'all'"),
         (["--pressure", "dram", "--pressure", "dram:0,50"], "is the name of a mix and of another entry"),
     ],
 )
 def test_what_makes_no_curve_is_refused(words: list[str], sentence: str) -> None:
-    usual = [] if {"--name", "--mix", "--sense"}.intersection(words) else ["--name", "vae"]
+    usual = [] if {"--name", "--mix", "--pairs"}.intersection(words) else ["--name", "vae"]
     with pytest.raises(CotenantError) as refusal:
         options(*usual, *words)
     assert sentence in refusal.value.sentence
     assert refusal.value.remedy
-
-
-def test_sense_is_every_curve_of_the_jobs() -> None:
-    made = options("--sense", "vae,wlm", "--pressure", "dram:100", "--pressure", "cpu")
-    assert [mix.labels for mix in made.mixes] == [
-        ("vae", "wlm", "pressure_dram_100"),
-        ("vae", "wlm", *(f"pressure_cpu_{level}" for level in (25, 50, 75, 100))),
-    ]
-    assert (made.jobs, made.users, made.baseline) == ((), 2, "blocks")
-    every = options("--sense", "vae", "--pairs", "vae,wlm")
-    found = {known[0] for mix in every.mixes for label in mix.labels if (known := level_of(label)) is not None}
-    assert found == {"cpu", "llc", "dram", "disk", "memory"}
-    assert [mix.name for mix in every.mixes[0].apart] == ["vae+vae", "vae+wlm", "wlm+wlm"]
 
 
 def test_a_neighbour_is_known_by_its_name_alone() -> None:
@@ -90,53 +71,39 @@ def test_a_neighbour_is_known_by_its_name_alone() -> None:
         assert level_of(other) is None
 
 
-def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
+def test_a_job_file_names_pairs(tmp_path: Path) -> None:
     jobs = [{"name": name, "cmd": "./x.sh", "cgroup": "student"} for name in ("vae", "wlm", "loader")]
-    entries = [
-        {"name": "pairs", "pairs": ["vae", "wlm", "loader"]},
-        {"name": "curves", "sense": ["vae"], "pressure": ["dram:0,100"]},
-    ]
+    entry = {"name": "pairs", "pairs": ["vae", "wlm", "loader"]}
     path = tmp_path / "lab.json"
-    path.write_text(json.dumps([*jobs, *entries]))
+    path.write_text(json.dumps([*jobs, entry]))
     made = options("--jobs", str(path))
-    assert [mix.name for mix in made.mixes] == ["pairs", "curves_dram"]
+    assert [mix.name for mix in made.mixes] == ["pairs"]
     assert (len(made.jobs), made.users, made.baseline) == (3, 2, "blocks")
-    assert made.mixes[1].labels == ("vae", "pressure_dram_100")
     (pairs,) = options("--jobs", str(path), "--name", "pairs").mixes
     assert [mix.name for mix in pairs.apart] == ["vae+wlm", "vae+loader", "wlm+loader"]
+    with pytest.raises(CotenantError, match="pairs: these launches are of two"):
+        options("--jobs", str(path), "--users", "4")
     for wrong, sentence in (
         ({"name": "pairs", "pairs": ["vae"]}, "'pairs' names one job"),
+        ({"name": "pairs", "pairs": "vae"}, "'pairs' is the string"),
         ({"name": "pairs", "pairs": ["vae", "wml"]}, "there is no job 'wml'"),
-        ({"name": "curves", "sense": "vae"}, "'sense' is the string"),
-        ({"name": "curves", "sense": ["vae"], "presure": ["dram"]}, "has no key 'presure'"),
-        ({"sense": ["vae"]}, "the key 'name' is missing"),
-        ({"name": "more", "sense": ["vae"], "pressure": ["dram"]}, "is the name of a mix and of another entry"),
-        ({"name": "curves", "sense": ["vae"], "block_s": 1}, "has no key 'block_s'"),
+        ({"name": "pairs", "pairs": ["vae", "wlm"], "timout": 1}, "has no key 'timout'"),
+        ({"pairs": ["vae", "wlm"]}, "the key 'name' is missing"),
+        ({"name": "curves", "sense": ["vae"]}, "the key 'sense' was removed"),
     ):
-        path.write_text(json.dumps([*jobs, entries[1], wrong] if "more" in wrong.values() else [*jobs, wrong]))
+        path.write_text(json.dumps([*jobs, wrong]))
         with pytest.raises(CotenantError) as refusal:
             options("--jobs", str(path))
         assert sentence in refusal.value.sentence
-    path.write_text(json.dumps([*jobs, *entries]))
-    with pytest.raises(CotenantError, match="pairs: these launches are of two"):
-        options("--jobs", str(path), "--users", "4")
 
 
 def test_tenants_press_on_what_they_share() -> None:
-    hosts = ("cpu", "llc", "dram", "disk", "memory")
-    assert [pressable(devices) for devices in (0, 1, 2)] == [
-        hosts,
-        (*hosts, "pcie", "sm", "hbm", "l2", "launch"),
-        (*hosts, "pcie"),
-    ]
     for resource, devices, in_memory, why in (
         ("disk", [(), ()], True, "no disk is pressed"),
         ("disk", [(), ()], False, ""),
         ("dram", [(), ()], True, ""),
         ("hbm", [(), ()], False, "no device to be pressed"),
-        ("pcie", [(), ()], False, "no device to be pressed"),
         ("hbm", [(0,), (1,)], False, "CUDA_VISIBLE_DEVICES=0"),
-        ("pcie", [(0,), (1,)], False, ""),
         ("hbm", [(0,), (0,)], False, ""),
     ):
         reason = why_unpressed(("vae", f"pressure_{resource}_100"), devices, in_memory)

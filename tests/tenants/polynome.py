@@ -1,29 +1,34 @@
 #!/usr/bin/env python3
-"""A script as people have it for the reference suite: its own loop, and the import line changed."""
+"""A script as people have it for the reference suite: its own loop and arguments, and our clock."""
+
+import argparse
 
 import torch
 from torch.nn.functional import smooth_l1_loss
 
-from cotenant.chrono import Experiment, parser_base
+from cotenant.chrono import MultiStageChrono
 
-parser = parser_base(description="A line through random points.")
+parser = argparse.ArgumentParser(description="A line through random points.")
+parser.add_argument("--repeat", type=int, default=100)
+parser.add_argument("--number", type=int, default=10)
+parser.add_argument("--batch-size", type=int, default=64)
+parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--lr", type=float, default=0.01)
-exp = Experiment(__file__)
-args = exp.get_arguments(parser, show=True)
-device = exp.get_device()
-chrono = exp.chrono()
-model = torch.nn.Linear(4, 1).to(device)
+args = parser.parse_args()
+torch.manual_seed(args.seed)
+chrono = MultiStageChrono(name="polynome", skip_obs=2)
+model = torch.nn.Linear(4, 1)
 
-for epoch in range(args.repeat):
-    with chrono.time("train") as t:
-        for _ in range(args.number):
-            x = torch.randn(args.batch_size, 4, device=device)
+for _ in range(args.repeat):
+    if chrono.over:
+        break
+    with chrono.time("train", items=args.number * args.batch_size):
+        for _batch in range(args.number):
+            x = torch.randn(args.batch_size, 4)
             model.zero_grad()
             loss = smooth_l1_loss(model(x), x.sum(1, keepdim=True))
-            exp.log_batch_loss(loss.item())
             loss.backward()
             for parameter in model.parameters():
                 parameter.data.add_(-args.lr * parameter.grad.data)
-    exp.show_eta(epoch, t)
 
-exp.report()
+chrono.report()

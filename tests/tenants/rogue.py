@@ -223,11 +223,9 @@ def put(kind: str, place: Path) -> None:
 
 
 def own_cgroups() -> list[Path]:
-    """The slice's directories in the v1 hierarchies, and its twin's."""
+    """The slice's directories in the v1 hierarchies."""
     rows = [line.split(":") for line in Path("/proc/self/cgroup").read_text().split()]
-    return [
-        Path(f"/sys/fs/cgroup/{name or 'unified'}{path}") for _, name, path in rows if path.endswith(("/t0", "/t1"))
-    ]
+    return [Path(f"/sys/fs/cgroup/{name}{path}") for _, name, path in rows if path.endswith(("/t0", "/t1"))]
 
 
 def open_cgroups() -> None:

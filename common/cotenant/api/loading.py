@@ -1,4 +1,4 @@
-"""Loads the records of some places as a result: all, or those of a suite, of jobs and of a class."""
+"""Loads the records of some places as a result: all, or those of a suite or of jobs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.api.records import Tell, chosen_jobs, of_class, of_suite, read
+from cotenant.api.records import Tell, chosen_jobs, of_suite, read
 from cotenant.api.result import Result
 from cotenant.checkout import output_directory
-from cotenant.choices import RunClass
 from cotenant.errors import CotenantError
 from cotenant.results.columns import JOB
 from cotenant.results.table import AT, Rows
@@ -22,15 +21,13 @@ def load(
     *places: str | Path,
     suite: str | None = None,
     name: str | Iterable[str] = (),
-    run_class: RunClass | None = None,
     tell: Tell | None = None,
 ) -> Result:
     """Read records, as `cotenant report` does.
 
     `places` are directories, which are searched recursively, records, or exports; the default is the directory to
-    which runs write here. `suite` is a job file's stem, `name` names of jobs, globs and comma lists, and `run_class`
-    chooses `base` or `tuned` results, which never stand in one table. `tell` is called with a sentence on each file
-    that is no record; `Result.notes` has these, too.
+    which runs write here. `suite` is a job file's stem, `name` names of jobs, globs and comma lists. `tell` is called
+    with a sentence on each file that is no record; `Result.notes` has these, too.
 
     Raises CotenantError if there is no such record.
 
@@ -46,7 +43,7 @@ def load(
         skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
         if tell is not None:
             tell(skipped[-1])
-    frame = of_class(of_suite(records.frame.with_row_index(AT), suite), run_class)
+    frame = of_suite(records.frame.with_row_index(AT), suite)
     if patterns := names_in(name):
         frame = _of_jobs(frame, patterns)
     whole = frame.height == len(records.table)

@@ -128,7 +128,7 @@ def plan(
     """Plan slices for a number of users on this machine, as `cotenant plan` does; nothing is made or started.
 
     `users` is by default one for each accelerator, or up to two without any. There are fewer `slices` than users if
-    several share one, and `share` says how they share a device (`time`, `mps`, `mig`, `dmem`). `isolation` enforces
+    several share one, and `share` says how they share a device (`time`, `mps`, `mps:25`). `isolation` enforces
     slices, `policy` gives whole cores first or consecutive processors, `mems` memory of a slice's own nodes or of all.
     `reserve_bytes` stay with the host, by default 3 % of its memory and 1 GiB at least. `cgroup_base` is the parent of
     the cgroups.

@@ -46,21 +46,6 @@ def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:
     )
 
 
-def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
-    """Return the rows of a class, by default of the only one. Raises CotenantError if there are two."""
-    # In exports from before there were classes the column is empty.
-    of_rows = pl.col("run_class").replace("", "base")
-    classes = sorted(frame.select(of_rows).to_series().unique())
-    if run_class is None and len(classes) > 1:
-        raise CotenantError(
-            "There are base and tuned results, which never stand in one table.",
-            "--class base or --class tuned chooses; `compare A B --allow class` has both.",
-        )
-    if run_class is not None and run_class not in classes:
-        raise CotenantError(f"There are no {run_class} results there.", f"There are {' and '.join(classes)} ones.")
-    return frame if run_class is None else frame.filter(of_rows == run_class)
-
-
 def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     """Return the rows of a suite; records that name none belong to any. Raises CotenantError if there are no rows."""
     chosen = frame if name is None else frame.filter(pl.col("suite").is_in([name, ""]))

@@ -133,7 +133,7 @@ class Result:
         return table(name, self.summary, self.records)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a row per record, with the columns of docs/records.md: those that `cotenant export` writes."""
+        """Return a row per record, with the columns that `cotenant export` writes."""
         return self.records.frame.select(list(schema()))
 
     def __str__(self) -> str:

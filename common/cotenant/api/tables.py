@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from typing import Literal
@@ -16,22 +16,21 @@ from cotenant.report.beside import mix_blocks
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
+from cotenant.report.hosts import hosts_grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.prediction import NOTHING, prediction_grid, predictions
+from cotenant.report.pressure import pressure_curves, pressure_grid
 from cotenant.report.renderers import html, show
-from cotenant.report.sense import fingerprints_grid, sense_grid, sensitivities
 from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import Summary
 from cotenant.results.table import Rows
 
-TableName = Literal["jobs", "interference", "mix", "pairs", "share", "sense", "predict", "duet"]
+TableName = Literal["jobs", "hosts", "interference", "mix", "pairs", "share", "pressure", "duet"]
 
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
 ALONE = f"{PROGRAM} measures each user alone as well (--baseline); --isolation none runs all without slices."
 SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
-PRESSING = f"{PROGRAM} --sense JOB does, or --name JOB --pressure dram; of exported rows no curve can be drawn."
-BOTH = f"{PROGRAM} --sense a,b --pairs a,b launches both, into one directory."
+PRESSING = f"{PROGRAM} --name JOB --pressure dram does; of exported rows no curve can be drawn."
 DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 
 
@@ -41,8 +40,6 @@ class ResultTable:
 
     grid: Grid
     """The table as cells, from which all its forms are made."""
-    more: tuple[Grid, ...] = ()
-    """Further tables that people see below it."""
     notes: tuple[str, ...] = ()
     """Sentences on rows that cannot be compared."""
 
@@ -55,23 +52,23 @@ class ResultTable:
 
     def __str__(self) -> str:
         text = StringIO()
-        show((self.grid, *self.more), Console(file=text))
+        show([self.grid], Console(file=text))
         return text.getvalue()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(map(html, (self.grid, *self.more)))
+        return html(self.grid)
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes a table and those below it; `nothing` and `remedy` are the error if it is empty, which only `jobs` may be.
+    """Makes a table; `nothing` and `remedy` are the error if it is empty, which only `jobs` may be.
 
     `notes` yields sentences on rows that cannot be compared.
     """
 
-    grids: Callable[[Summary, Rows], Sequence[Grid]]
+    grid: Callable[[Summary, Rows], Grid]
     nothing: str = ""
     remedy: str = ""
     notes: Callable[[Summary], Iterable[str]] = lambda summary: ()
@@ -82,38 +79,39 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
     if name not in MAKERS:
         raise CotenantError(f"There is no table {name!r}.", f"There are {', '.join(MAKERS)}.")
     maker = MAKERS[name]
-    first, *more = maker.grids(summary, records)
-    if maker.nothing and not first.groups:
+    grid = maker.grid(summary, records)
+    if maker.nothing and not grid.groups:
         raise CotenantError(maker.nothing, maker.remedy)
-    return ResultTable(first, tuple(grid for grid in more if grid.groups), tuple(maker.notes(summary)))
-
-
-def _sense(summary: Summary, records: Rows) -> Sequence[Grid]:
-    curves = sensitivities(summary)
-    return [sense_grid(curves), fingerprints_grid(curves)]
+    return ResultTable(grid, tuple(maker.notes(summary)))
 
 
 MAKERS: Mapping[TableName, Maker] = {
-    "jobs": Maker(lambda summary, records: [jobs_grid(summary)]),
+    "jobs": Maker(lambda summary, records: jobs_grid(summary)),
+    "hosts": Maker(
+        lambda summary, records: hosts_grid(summary),
+        "All records there are of one host.",
+        "Name the directories of several hosts, or one that holds all of them.",
+    ),
     "interference": Maker(
-        lambda summary, records: [interference_grid(summary)],
+        lambda summary, records: interference_grid(summary),
         "No job was measured in two ways: alone in its slice, together in slices, together without.",
         ALONE,
         apart,
     ),
-    "mix": Maker(lambda summary, records: [mix_grid(mix_blocks(summary))], "No launch was of different jobs.", BESIDE),
+    "mix": Maker(lambda summary, records: mix_grid(mix_blocks(summary)), "No launch was of different jobs.", BESIDE),
     "pairs": Maker(
-        lambda summary, records: [pairs_grid(summary)], "No two pairs of jobs have rates together and alone.", BESIDE
+        lambda summary, records: pairs_grid(summary), "No two pairs of jobs have rates together and alone.", BESIDE
     ),
     "share": Maker(
-        lambda summary, records: [share_grid(share_points(records))],
+        lambda summary, records: share_grid(share_points(records)),
         "No users there shared a device or a slice.",
         SHARING,
     ),
-    "sense": Maker(_sense, "No job was measured beside a neighbour of known pressure.", PRESSING),
-    "predict": Maker(
-        lambda summary, records: [prediction_grid(predictions(summary, sensitivities(summary)))], NOTHING, BOTH
+    "pressure": Maker(
+        lambda summary, records: pressure_grid(pressure_curves(summary)),
+        "No job was measured beside a neighbour of known pressure.",
+        PRESSING,
     ),
-    "duet": Maker(lambda summary, records: [duets_grid(summary.in_duets)], "No launch there was a duet.", DUET),
+    "duet": Maker(lambda summary, records: duets_grid(summary.in_duets), "No launch there was a duet.", DUET),
 }
 """The tables of the cost of neighbours, and of the jobs; those of systems side by side have flags of their own."""

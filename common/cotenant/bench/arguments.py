@@ -12,7 +12,7 @@ import argparse
 import inspect
 import re
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from cotenant.removed import removed
 from cotenant.results.record import Record
 
 # A record holds the arguments flat, beside its own fields. Every benchmark's `devices` and `skip` are also fields.
-TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
+_TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
     if name not in vars(owner):
         problem = "without a default"
-    elif name in TAKEN:
+    elif name in _TAKEN:
         problem = "and every record has a field of that name"
     elif any(name in vars(base) for base in owner.__mro__[1:]):
         problem = "and the contract has something of that name"
@@ -115,7 +115,7 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     parameters, parser = declared(cls), _parser(cls)
     argv, renamed = _in_own_words(cls, argv)
     # Intermixed: positionals may stand anywhere between the flags, as a job file's keys do.
-    namespace, unknown = parser.parse_known_intermixed_args(list(argv))
+    namespace, unknown = parser.parse_known_intermixed_args(_attached(argv, parameters))
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
         word = unknown[0].partition("=")[0]
@@ -145,6 +145,32 @@ def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]
         words += [*before, last + attached + value]
     given = dict.fromkeys(word.partition("=")[0] for word in argv)
     return words, [f"{name} is {aliases[name]} here." for name in given if name in aliases]
+
+
+def _attached(words: Sequence[str], parameters: Mapping[str, tuple[Any, Flag]]) -> list[str]:
+    """Return the words with its optional word attached to a flag, so that no positional behind it is taken for that.
+
+    The first of its words is attached to a flag that stands alone.
+    """
+    optional = {
+        spelling: choices
+        for name, (kind, how) in parameters.items()
+        if (choices := _optional_words(kind))
+        for spelling in how.spellings(name)
+    }
+    attached = list[str]()
+    for word in words:
+        if attached and word in optional.get(attached[-1], ()):
+            attached[-1] += f"={word}"
+        else:
+            attached.append(word)
+    return [f"{word}={optional[word][0]}" if word in optional else word for word in attached]
+
+
+def _optional_words(kind: Any) -> tuple[str, ...]:
+    """Return the words that may stand behind a switch, declared as `bool | Literal[...]`; none for any other kind."""
+    members = get_args(kind)
+    return get_args(members[1]) if members[:1] == (bool,) and len(members) == 2 else ()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -184,6 +210,10 @@ def _add(group: argparse._ArgumentGroup, name: str, kind: Any, how: Flag) -> Non
         if not how.names:
             return
     group.add_argument(*how.spellings(name), dest=name, **options)
+    if _optional_words(kind):
+        group.add_argument(
+            f"--no-{how.spellings(name)[0][2:]}", dest=name, action="store_false", help="run the code as it is"
+        )
 
 
 def _help(how: Flag) -> str:
@@ -195,6 +225,8 @@ def _help(how: Flag) -> str:
 
 
 def _options(kind: Any) -> dict[str, Any]:
+    if words := _optional_words(kind):
+        return {"nargs": "?", "choices": words}
     if get_origin(kind) in (types.UnionType, Union):
         (kind,) = (member for member in get_args(kind) if member is not type(None))
     if kind is bool:

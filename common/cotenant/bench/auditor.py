@@ -48,8 +48,6 @@ class Auditor:
         self.differences: list[str] = []
         self.optimizers: list[Optimizer] = []
         """Those that the first step of the warm-up stepped."""
-        self.memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
-        """Where a step that is watched allocates: in a recorded one's memory, if there is one."""
         self._expected = Expected()
         self._updated: list[Optimizer] = []
         self._usual_pushes: dict[int, float] = {}
@@ -82,8 +80,7 @@ class Auditor:
 
     def _refer(self, warm_up_ns: int) -> None:
         run, before, benchmark = self._run, self._expected, self._benchmark
-        # A graph's steps are the same every time.
-        if benchmark.acts or benchmark.graph or self.lasts_a_time:
+        if benchmark.acts or self.lasts_a_time:
             return
         if run.any_says(warm_up_ns > LONG_AUDIT_NS):
             return
@@ -147,7 +144,7 @@ class Auditor:
         """Do a step; return its loss, its facts, and how far it pushed the weights that are looked at."""
         run, updated, looked_at = self._run, self._run.updates, list(map(id, sample(self.optimizers)))
         eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
-        with self.memory(), watched_updates(run, looked_at) as seen, eager, counted:
+        with watched_updates(run, looked_at) as seen, eager, counted:
             loss = self._step(run, batch)
         stepped = list(dict.fromkeys([*seen.given, *seen.stepped]))
         descriptions = [described(optimizer, run.precision) for optimizer in stepped]
@@ -181,7 +178,7 @@ class Auditor:
             "uneven": self._run.uneven,
             "after": self.after,
             "cost_ns": self._cost_ns,
-            "eager": benchmark.graph or (benchmark.compile and "compile" in self._run.heeded),
+            "eager": bool(benchmark.compile) and "compile" in self._run.heeded,
             "differences": self.differences,
         }
 

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import torch
+from torch import Tensor
+
+from cotenant.bench.chrono import StepFunction
 from cotenant.bench.observed import compiled_graphs
 from cotenant.bench.run import Run
 
 COMPILING_STEPS = 5
 """Other shapes and a second call of a part are compiled anew: a benchmark that still compiles then always does."""
+
+RECORDING = frozenset({"reduce-overhead", "max-autotune"})
+"""The modes in which torch records what it has compiled in CUDA graphs."""
+
+
+def keeping_no_output(step: StepFunction) -> StepFunction:
+    """Return the step with a copy of its loss: a recorded model's next outputs lie where these do.
+
+    torch cannot see by itself where a step begins that calls several models.
+    """
+
+    def stepping(run: Any, batch: Any) -> Tensor | None:
+        torch.compiler.cudagraph_mark_step_begin()
+        loss = step(run, batch)
+        return None if loss is None else loss.detach().clone()
+
+    return stepping
 
 
 def step_until_compiled(run: Run, step: Callable[[], object]) -> None:

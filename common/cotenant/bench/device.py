@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,8 @@ from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 from cotenant.protocol.messages import DEVICE_MEMORY_VARIABLE
 
-Deed = Callable[[], object]
-
 _MPS_ENABLED = 133
 """CU_DEVICE_ATTRIBUTE_MPS_ENABLED of cuda.h."""
-_STEPS_ASIDE = 3
-"""So many steps on another stream let libraries make their workspaces before a graph is recorded there."""
 _SWITCHES = re.compile(
     r"(NVIDIA_TF32_OVERRIDE|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE|CUDA_LAUNCH_BLOCKING|CUDA_DEVICE_MAX_CONNECTIONS|"
     r"CUDA_MODULE_LOADING|PYTORCH_(CUDA_|HIP_)?ALLOC_CONF|(CUDA_MPS|NCCL|HSA|CUBLAS|CUDNN|MIOPEN)_\w+)$"
@@ -88,47 +83,6 @@ class Device:
         event.record()
         return event
 
-    def recorded(self, work: Callable[[], Any]) -> Recorded:
-        """Do `work` a few times and record it in a CUDA graph.
-
-        Raises RuntimeError for work that cannot be recorded, such as one that waits for the device.
-        """
-        stream, graph = torch.cuda.Stream(self.torch_device), torch.cuda.CUDAGraph()
-        here = torch.cuda.current_stream(self.torch_device)
-        stream.wait_stream(here)
-        with torch.cuda.stream(stream):
-            for _ in range(_STEPS_ASIDE):
-                work()
-        here.wait_stream(stream)
-        # Other threads, as the loader's that pins batches, may ask CUDA for memory meanwhile.
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            value = work()
-        return Recorded(graph, stream, value)
-
-    def at_once(self) -> Callable[[Deed, Deed], None]:
-        """Return a function that does two pieces of work on two streams; later work waits for both.
-
-        Their tensors have to be there before. A CPU does one after the other.
-        """
-
-        def one_after_the_other(first: Deed, second: Deed) -> None:
-            first()
-            second()
-
-        if not self.is_accelerator:
-            return one_after_the_other
-        module = self.module
-        aside, here = module.Stream(self.torch_device), module.current_stream(self.torch_device)
-        aside.wait_stream(here)
-
-        def on_two_streams(first: Deed, second: Deed) -> None:
-            with module.stream(aside):
-                second()
-            first()
-            here.wait_stream(aside)
-
-        return on_two_streams
-
     @property
     def cache_bytes(self) -> int:
         """The size of the device's last-level cache, of AMD's without the Infinity Cache; 0 where torch tells none."""
@@ -180,34 +134,6 @@ class Device:
             "reserved_bytes": self.module.max_memory_reserved(self.torch_device),
             "allocation_retries": self.module.memory_stats(self.torch_device).get("num_alloc_retries", 0),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Work in a CUDA graph, the stream that it was recorded on, and its result there."""
-
-    graph: torch.cuda.CUDAGraph
-    stream: torch.cuda.Stream
-    value: Any
-
-    @contextlib.contextmanager
-    def memory(self) -> Iterator[None]:
-        """Let code that runs meanwhile allocate in the graph's own memory, which holds nothing between two replays.
-
-        The device may have no room for as much again. The threads of a backward pass allocate there, too: it is the
-        stream that decides.
-        """
-        device, pool = self.stream.device_index, self.graph.pool()
-        here = torch.cuda.current_stream(device)
-        self.stream.wait_stream(here)
-        with torch.cuda.stream(self.stream):
-            torch._C._cuda_beginAllocateCurrentStreamToPool(device, pool)
-            try:
-                yield
-            finally:
-                torch._C._cuda_endAllocateToPool(device, pool)
-                torch._C._cuda_releasePool(device, pool)
-        here.wait_stream(self.stream)
 
 
 def settle_processor() -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-import site
-import sys
-import sysconfig
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,8 +23,7 @@ class Losses:
 
     def __init__(self) -> None:
         self._recent: list[float] = []
-        self.means: list[float] = []
-        """A mean for each observation, or for each epoch."""
+        self._means: list[float] = []
         self._checked = 0
         self._non_finite = 0
 
@@ -40,21 +34,17 @@ class Losses:
     def take(self, observation: Observation) -> None:
         if observation.losses:
             values = torch.stack(observation.losses).cpu().tolist()
-            self.means.append(math.nan if self.add(values) else math.fsum(values) / len(values))
-
-    def add(self, values: list[float]) -> int:
-        """Take the losses of some batches, and return how many of them are not finite."""
-        non_finite = sum(not math.isfinite(value) for value in values)
-        self._recent = (self._recent + values)[-LOSSES_KEPT:]
-        self._checked += len(values)
-        self._non_finite += non_finite
-        return non_finite
+            non_finite = sum(not math.isfinite(value) for value in values)
+            self._recent = (self._recent + values)[-LOSSES_KEPT:]
+            self._means.append(math.nan if non_finite else math.fsum(values) / len(values))
+            self._checked += len(values)
+            self._non_finite += non_finite
 
     def summary(self) -> dict[str, Any]:
         """Return batch_loss (the last 100), epoch_loss (a mean per observation) and the findings of the check."""
         return {
             "batch_loss": [loss if math.isfinite(loss) else None for loss in self._recent],
-            "epoch_loss": [loss if math.isfinite(loss) else None for loss in self.means],
+            "epoch_loss": [loss if math.isfinite(loss) else None for loss in self._means],
             "losses_checked": self._checked,
             "losses_non_finite": self._non_finite,
         }
@@ -93,8 +83,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "optimizers": loop.auditor.described,
             "device": str(run.device),
             "world_size": run.world.size,
-            "compiled": benchmark.compile and "compile" in run.heeded,
-            "graph": benchmark.graph,
+            "compiled": "compile" in run.heeded and benchmark.compile,
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
             "item_is_row": benchmark.item_is_row,
@@ -104,7 +93,6 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             **loop.scaled(),
             **loop.audited(),
             **({"steps_ns": loop.steps_ns} if benchmark.serves else {}),
-            "startup": startup_files(),
             **({"nodes": run.world.nodes} if run.world.nodes > 1 else {}),
             **run.observed,
         },
@@ -122,20 +110,6 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         },
         "findings": [asdict(finding) for finding in run.findings],
     }
-
-
-def startup_files() -> dict[str, str]:
-    """Return the SHA-256 of every file outside of the interpreter and its environment that ran before the program.
-
-    They are the .pth files of the user's own packages, and the modules that `site` imports wherever they lie.
-    """
-    own = tuple(
-        f"{place}{os.sep}" for place in {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}
-    )
-    files = sorted(Path(site.getusersitepackages()).glob("*.pth")) if site.ENABLE_USER_SITE else []
-    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in ("sitecustomize", "usercustomize"))
-    files += [Path(file) for file in loaded if file and not file.startswith(own)]
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
 
 
 def _plain(value: Any) -> Any:

@@ -14,9 +14,8 @@ from cotenant.bench.audit import Step, elements_of, pushes_of, rows_or_none
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.batches import Batches
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
-from cotenant.bench.compiling import compilations_noted, step_until_compiled
+from cotenant.bench.compiling import RECORDING, compilations_noted, keeping_no_output, step_until_compiled
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.graph import ReplayedStep, refuse
 from cotenant.bench.run import Run
 from cotenant.bench.sizes import ObservedSizes, bytes_of
 from cotenant.bench.steps import MarkedSteps
@@ -45,8 +44,6 @@ class Loop:
         self._observations = 0
         self._before = (0, 0)
         freeze_imports()
-        if benchmark.graph:
-            refuse(run)
         benchmark.build(run)
         self._input = Batches(benchmark, run)
         self._sizes = ObservedSizes(benchmark)
@@ -84,7 +81,7 @@ class Loop:
         counts, updates = set[float](), set[int]()
         for index in range(WARM_UP_STEPS):
             if index == 1:
-                self._make_fast()
+                self._compile()
             before, updated, start_ns = elements_of(auditor.optimizers), run.updates, clock_ns()
             batch = next(work.batches)
             if index == 0:
@@ -95,8 +92,6 @@ class Loop:
             counts.add(items)
             if loss is not None and loss.dim() != 0:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
-            # It holds its step's graph, whose gradients go to that step's stream: no other could record them.
-            del loss
             run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(run.updates - updated)
@@ -122,14 +117,13 @@ class Loop:
         gc.disable()
         return times_ns
 
-    def _make_fast(self) -> None:
-        """Compile and record the step, where that is asked for, once its first, watched one was eager."""
-        if self.benchmark.compile:
+    def _compile(self) -> None:
+        """Compile the models, where that is asked for, once the first, watched step was eager."""
+        mode = self.benchmark.compile
+        if mode in RECORDING:
+            self._work.step = keeping_no_output(self._step)
+        if mode:
             step_until_compiled(self._run, self.rehearse)
-        if self.benchmark.graph:
-            first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
-            self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
-            self.auditor.memory = recorded.memory
 
     def settle(self, until_ns: int, number: int) -> None:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""

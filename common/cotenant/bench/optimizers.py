@@ -26,20 +26,18 @@ def fused(
     parameters: Parameters,
     device: Device,
     precision: Precision,
-    by_torch: bool = False,
     **options: Any,
 ) -> torch.optim.Optimizer:
     """Return Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or stochastic gradient descent.
 
     With the options of torch.optim's, and parameters or groups of them.
-    `by_torch`: not apex's, which count their steps on the host.
     """
     given = list(parameters)
     weights = list[torch.Tensor]()
     for each in given:
         weights += each["params"] if isinstance(each, dict) else [each]
     sharded = any(is_sharded(weight) for weight in weights)
-    if by_torch or sharded or (apex := _apex(device, precision, weights)) is None:
+    if sharded or (apex := _apex(device, precision, weights)) is None:
         # torch's fused SGD passes over no shards (torch 2.14); by `foreach` it is a few kernels, too.
         few = {"foreach": True} if sharded and kind == "SGD" else {"fused": True}
         return getattr(torch.optim, kind)(given, **few, **options)

@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Literal
 
 from cotenant.bench.arguments import declared, flag
 from cotenant.bench.loader import usual_workers
-from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
+
+CompileMode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
+"""The modes of torch.compile; the first one is the flag's without a word."""
 
 
 class BenchmarkParameters:
@@ -62,8 +64,7 @@ class BenchmarkParameters:
         None, help="O0 fp32, O1 and O2 fp16 autocast, O3 fp16 weights"
     )
     data: Path | None = flag(None, help="read the input from files here, not from a random batch")
-    compile: bool = flag(False, help="torch.compile the models")
-    graph: bool = flag(False, help="record the whole step in a CUDA graph and replay it")
+    compile: bool | CompileMode = flag(False, help="torch.compile the models, in this mode of it")
     channels_last: bool | None = flag(None, help="channels_last memory format; by default where it is faster")
     cached_batch: bool = flag(False, help="train on the first batch alone: the rate without input")
     deterministic: bool = flag(False, help="kernels that give the same bits for the same seed, alone")
@@ -74,8 +75,8 @@ class BenchmarkParameters:
         assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
         for name, (_, how) in known.items():
             setattr(self, name, self.fixed.get(name, parameters.get(name, how.default)))
-        if self.graph and self.acts:
-            raise UnsupportedError("A step that acts in an environment cannot be replayed.", "Leave --graph out.")
+        if self.compile == "default":
+            self.compile = True
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
         if self.workers is None:
             self.workers = usual_workers()

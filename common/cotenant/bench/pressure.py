@@ -43,7 +43,6 @@ class Pressure(Benchmark):
             raise CotenantError(f"--level {self.level} is more than {FULL} percent.", f"Use 1 to {FULL}.")
         self.amount = 0.0
         """The units that the last step achieved."""
-        self.lasted_s = 0.0
         self.owed_ns = 0
 
     def build(self, run: Run) -> None:
@@ -52,7 +51,8 @@ class Pressure(Benchmark):
         self.prepare(run)
 
     def prepare(self, run: Run) -> None:
-        """Make the data that `work` works on; a pressure without anything to make leaves this out."""
+        """Make the data that `work` works on."""
+        raise NotImplementedError
 
     def batches(self, run: Run) -> Iterator[int]:
         return itertools.repeat(0)
@@ -62,7 +62,6 @@ class Pressure(Benchmark):
         self.amount = self.worked()
         if (left_ns := start_ns + self.period_ns - clock_ns()) > 0:
             time.sleep(left_ns / 1e9)
-        self.lasted_s = (clock_ns() - start_ns) / 1e9
 
     def items(self, batch: int) -> float:
         return self.amount
@@ -120,7 +119,7 @@ class DevicePressure(Pressure):
         if not self.device.is_accelerator:
             raise UnsupportedError(
                 "It presses a device, and there is none here.",
-                "On a host without devices press cpu, llc, dram, disk or memory.",
+                "On a host without devices press cpu, llc, dram or disk.",
             )
 
     def least_pieces(self) -> int:

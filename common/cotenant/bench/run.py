@@ -136,7 +136,7 @@ class Run:
         self.modules.append(spread)
         if self.world.size > 1 and any(parameter.requires_grad for parameter in spread.parameters()):
             self.observed["parallel"] = described(form, compression)
-        return torch.compile(spread) if self.benchmark.compile else spread
+        return self._compiled(spread)
 
     def freeze(self, make: Callable[[], nn.Module]) -> Any:
         """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
@@ -157,7 +157,12 @@ class Run:
         if self.world.size > 1:
             take_first(module)
         self.frozen.update(module.modules())
-        return torch.compile(module) if self.benchmark.compile else module
+        return self._compiled(module)
+
+    def _compiled(self, module: nn.Module) -> Any:
+        """Return the module, compiled in the mode asked for, or as it is."""
+        mode = self.benchmark.compile
+        return torch.compile(module, mode=None if mode is True else mode) if mode else module
 
     def replicate(self, module: nn.Module, devices: int = 0) -> Any:
         """Return the module placed and, in every step, copied to so many devices (0: all), as was done before DDP.
@@ -172,12 +177,9 @@ class Run:
             raise UnsupportedError(
                 "DataParallel is one process, on one node.", "Use --parallel ddp, or start it on one node."
             )
-        if self.benchmark.compile or self.benchmark.graph or self.precision.name == "bf16":
+        if self.benchmark.compile or self.precision.name == "bf16":
             # Its threads neither run compiled modules nor inherit autocast's dtype: bf16 would become fp16.
-            raise UnsupportedError(
-                "DataParallel can neither compile, nor be recorded in a graph, nor autocast to bf16.",
-                "Use --parallel ddp.",
-            )
+            raise UnsupportedError("DataParallel can neither compile nor autocast to bf16.", "Use --parallel ddp.")
         module, replicas = self.place(module), devices or self.chosen.alike
         self.observed["replicas"] = replicas
         if replicas == 1:
@@ -192,19 +194,19 @@ class Run:
         spread = getattr(placed, "_orig_mod", placed)  # The module that torch.compile has wrapped.
         if not isinstance(spread, nn.parallel.DistributedDataParallel):
             return placed
-        return torch.compile(spread.module) if self.benchmark.compile else spread.module
+        return self._compiled(spread.module)
 
     def adam(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
-        return fused("Adam", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
+        return fused("Adam", parameters, self.chosen, self.precision, **options)
 
     def adamw(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.AdamW with these options, or its equal that is fastest here."""
-        return fused("AdamW", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
+        return fused("AdamW", parameters, self.chosen, self.precision, **options)
 
     def sgd(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.SGD with these options, or its equal that is fastest here."""
-        return fused("SGD", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
+        return fused("SGD", parameters, self.chosen, self.precision, **options)
 
     def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor on the device, in the memory format asked for."""

@@ -26,7 +26,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.machine.topology import require_linux
 from cotenant.protocol.client import Rendezvous, wait_until
 from cotenant.protocol.messages import SOCKET_VARIABLE
-from cotenant.suite.task_source import harness_version, version_of
+from cotenant.suite.task_source import version_of
 
 RULE = "-" * 80
 
@@ -119,7 +119,6 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
             "ignored": parsed.ignored,
             "item": benchmark.item,
             "version": version_of(Path(inspect.getfile(type(benchmark)))),
-            "harness": harness_version(),
         }
     )
     # Ranks do the same and would say the same: one of them talks.

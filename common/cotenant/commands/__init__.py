@@ -17,11 +17,11 @@ GROUPS = {
         "compare": "whether a second set of records is faster or slower, per job",
         "export": "a row per record, or per observation, as Parquet, CSV or JSON lines",
         "archive": "all that runs left in a directory as one file that others can verify",
-        "verify": "what holds of such a file: hashes, journal, numbers, rules, signature",
+        "verify": "what holds of such a file: hashes, journal, numbers",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
     "for more": {
-        "fleet": "a verdict on each node of a cluster: accepted, slow, defective, absent",
+        "fleet": "a suite on every node of a Ray cluster at once, all records in one place",
         "tune": "the fastest batch size and flags of each job here, as a job file",
         "new": "the skeleton of a benchmark with its test and a job file",
         "completion": "a script by which bash, zsh or fish completes commands, flags and jobs",

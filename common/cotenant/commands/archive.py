@@ -10,10 +10,7 @@ from cotenant.commands.flags import Parser, place
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED
 from cotenant.proof.archive import make_archive
-from cotenant.proof.signature import sign
 from cotenant.text import listed, many
-
-AGAIN = "Where a suite still runs, archive again when it has ended."
 
 
 def main(argv: Sequence[str]) -> int:
@@ -21,10 +18,9 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     manifest, left_out = make_archive(given.directory or output_directory(), given.out, version())
     if left_out:
-        warn(f"Not archived, as written by no launch in the journal: {listed(left_out)}. {AGAIN}")
+        why = "as written by no launch in the journal"
+        warn(f"Not archived, {why}: {listed(left_out)}. Where a suite still runs, archive again when it has ended.")
     tell(f"{given.out}: {many(len(manifest.members), 'file')}, journal {manifest.journal_head[:16]}.")
-    if given.key is not None:
-        tell(f"{sign(given.out, given.key)}: signed.")
     return EXIT_PASSED
 
 
@@ -34,7 +30,4 @@ def parser() -> Parser:
     where = "a directory of records (default: the workspace's output)"
     parser.add_argument("directory", metavar="DIR", type=place, nargs="?", help=where)
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="the archive, FILE.tar.zst")
-    parser.add_argument(
-        "--key", metavar="PEM", type=Path, help="sign it with this Ed25519 private key: FILE.sig beside it"
-    )
     return parser

@@ -109,7 +109,6 @@ def script(shell: _Script) -> str:
     commands = " ".join([*(name for name in COMMANDS if name != "run"), "help"])
     flags = {command: _flags(command) for command in COMMANDS}
     choices = {
-        "fleet fleet": ["run", "report"],
         "completion completion": list(SCRIPTS),
         "help help": list(COMMANDS),
     } | {f"{command} {flag}": words for command in flags for flag, words in flags[command].items() if words}
@@ -131,8 +130,7 @@ def _flags(command: str) -> dict[str, list[str]]:
         module = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}")
     except ModuleNotFoundError:
         return {}
-    parsers = module.parsers().values() if hasattr(module, "parsers") else [module.parser()]
-    flags = {flag: words for parser in parsers for flag, words in parser.flags().items()}
+    flags: dict[str, list[str]] = module.parser().flags()
     known = dict.fromkeys(("--name", "--job", "--exclude", "--mix", "--pairs"), shipped_jobs())
     known["--jobs"] = shipped_suites()
     if command == "mlbench-report":  # Its --name is that of a suite, as in the original.

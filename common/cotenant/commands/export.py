@@ -52,7 +52,7 @@ def parser() -> Parser:
     parser = Parser(
         "export",
         f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.",
-        "docs/records.md says what the columns are.",
+        "`help records` says what the columns are.",
     )
     add = parser.add_argument
     add_records(parser)

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 from cotenant.checkout import PROGRAM, output_directory
-from cotenant.choices import ISOLATIONS, RUN_CLASSES
-from cotenant.commands.output import tell
+from cotenant.choices import ISOLATIONS
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.removed import removed
 from cotenant.suite.duets import REPETITIONS
@@ -129,21 +128,6 @@ class Parser(argparse.ArgumentParser):
         return argparse.Namespace(**(vars(self.parse_words([])) | vars(given) | fixed))
 
 
-def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) -> str | None:
-    """Return the subcommand that the first word names; `usages` has the usage of each.
-
-    If help is asked for, print the usages and return None. Raises CotenantError for any other word.
-    """
-    lines = [f"{PROGRAM} {command} {name} {usage}" for name, usage in usages.items()]
-    if not words or words[0] in ("-h", "--help", "--help-all"):
-        tell("usage: " + "\n       ".join(lines) + "\n\nEach has --help.")
-        return None
-    if words[0] not in usages:
-        hint = did_you_mean(words[0], usages) or f"It is {' or '.join(f'`{line}`' for line in lines)}."
-        raise CotenantError(f"A {command} has no '{words[0]}'.", hint)
-    return words[0]
-
-
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the words before the first `--`, which are ours, and those behind it, for the launched program."""
     split = words.index("--") if "--" in words else len(words)
@@ -247,7 +231,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add = parser.add_rare_group("slices, further").add_argument
     usual = "one per accelerator, else one" if most else "one each, as far as processors go"
     add("--slices", type=int, metavar="N", help=f"slices that the users share, equally many in each (default: {usual})")
-    turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
+    turns = "how users share a device: time, mps or mps:PERCENT of its multiprocessors (docs/sharing.md)"
     if most:
         turns += "; of several, as time,mps, each is tried"
     add("--share", type=_share_modes if most else _share_mode, metavar="MODES" if most else "MODE", help=turns)
@@ -265,12 +249,6 @@ def add_records(parser: argparse.ArgumentParser) -> None:
     add_places(parser)
     add("--suite", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add_job_names(parser)
-
-
-def add_class(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for the class of records: results of two classes never stand in one table."""
-    what = "only base, or only tuned results: the two never stand in one table (docs/run-rules.md)"
-    parser.add_argument("--class", choices=RUN_CLASSES, dest="run_class", help=what)
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.api.records import no_record, of_class, of_suite, read
+from cotenant.api.records import no_record, of_suite, read
 from cotenant.checkout import TARGETS, output_directory
-from cotenant.commands.flags import Parser, add_class, place
+from cotenant.commands.flags import Parser, place
 from cotenant.commands.other_work import other_works
 from cotenant.commands.output import warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
@@ -54,7 +54,6 @@ def parser() -> Parser:
     where = "where records are, searched recursively; or an export (default: the workspace's output)"
     add("--reports", type=place, default=output_directory(), metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add_class(parser)
     expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
     add("--jobs", metavar="FILE", help=expected)
     add("--gputotal", type=int, metavar="N", help="devices of the machine: says where records are of fewer, or of more")
@@ -76,7 +75,7 @@ def _report(given: argparse.Namespace) -> Report:
     together = of_suite(records.frame.with_row_index(AT).filter(OF_EQUALS), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of users together")
-    newest, twice = newest_in(of_class(together, given.run_class))
+    newest, twice = newest_in(together)
     counted, older = newest_work(newest)
     notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
     notes += mlbench.unaudited(counted)

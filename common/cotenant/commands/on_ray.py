@@ -32,28 +32,27 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
 
     Returns the exit status of node 0, or of the node that ended it. Raises CotenantError.
     """
-    from cotenant.fleet.cluster import RayCluster
-    from cotenant.fleet.distributed import DistributedJob, DistributedPlan, heading
-    from cotenant.fleet.orders import job_file
+    from cotenant.fleet.cluster import RayCluster, job_file
+    from cotenant.fleet.distributed import DistributedJob, DistributedPlan
 
     options = options_of(as_node_0(given), extra, discover())
     output = options.paths.output
     prepare_directory(output, OUTDIR)
     # Without --jobs each node chooses its suite by its devices.
-    jobs, files = job_file(options.suite.path, options.suite.name) if given.jobs is not None else ("", {})
+    jobs, files = job_file(options.suite.path) if given.jobs is not None else ("", {})
     plan = DistributedPlan(
         words=[*words, *(["--jobs", jobs] if jobs else [])],
         extra=extra,
         base=base_directory().absolute(),
         output=output,
         files=files,
+        nodes=given.nnodes,
         resume=given.resume,
     )
     out = sys.stdout
     # Ray prints lines on dying nodes, and standard output may be a document.
-    with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster("auto", given.nnodes)) as cluster:
+    with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster("auto")) as cluster:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has put its own there.
-        note(heading(cluster, output))
         return DistributedJob(plan, cluster, partial(_show, out), note).run()
 
 

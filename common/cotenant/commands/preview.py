@@ -91,7 +91,7 @@ def _shared(start: Start) -> str:
     return f" (shared by {start.sharers})" if start.sharers > 1 else ""
 
 
-def dry_document(suite: PreparedSuite, refusals: Sequence[str]) -> Document:
+def dry_document(suite: PreparedSuite) -> Document:
     """Return the document of `--dry --format json`; lists of processors and nodes are in the kernel's format."""
     launches = [
         {
@@ -122,6 +122,5 @@ def dry_document(suite: PreparedSuite, refusals: Sequence[str]) -> Document:
         "backend": suite.backend.name,
         "launches": launches,
         "left_out": list(suite.left_out),
-        "refused": list(refusals),
         "repetitions": suite.options.repetitions,
     }

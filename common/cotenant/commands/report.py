@@ -8,10 +8,22 @@ from pathlib import Path
 
 from cotenant.checkout import PROGRAM, PUBLISHED
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_class, add_format, add_records, place
+from cotenant.commands.flags import Parser, add_format, add_records, place
 from cotenant.errors import CotenantError
 
-TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense", "duet")
+TABLES = (
+    "throughput",
+    "batch-size",
+    "speed-up",
+    "scaling",
+    "hosts",
+    "interference",
+    "mix",
+    "pairs",
+    "share",
+    "pressure",
+    "duet",
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,7 +44,6 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     add_records(parser)
-    add_class(parser)
     add_format(parser, FORMS)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     figures = "write each chart of the page as SVG and as PDF"
@@ -42,16 +53,13 @@ def parser() -> Parser:
     expected = "the job file whose jobs, by their weights, the score expects (default: all targets)"
     add("--jobs", metavar="FILE", help=expected)
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
-    views = parser.add_mutually_exclusive_group()
-    views.add_argument(
+    add(
         "--table",
         choices=TABLES,
-        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
-        "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), under pressure (sense); "
-        "whether B is slower than A (duet)",
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts against "
+        "their like (hosts), or what neighbours cost: equal ones (interference), others (mix, pairs), on a device "
+        "(share), of known pressure (pressure); whether B is slower than A (duet)",
     )
-    predicting = "what jobs keep in pairs, predicted from the measured ones, beside these, with the error"
-    views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     described = "descriptions of the systems; single or multiple: only rows of one device, or of several"

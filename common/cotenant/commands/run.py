@@ -15,10 +15,9 @@ EXIT_STATUSES = "exit: 0 passed, 1 failed, 2 wrong usage, 3 slower, 4 not isolat
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a suite. Returns 0 all passed, 1 a job failed, 3 B of a duet is slower than A, 130 interrupted; 2 if a task
-    refuses its arguments, which is checked with `--dry` and with arguments after --.
+    """Run a suite. Returns 0 all passed, 1 a job failed, 3 B of a duet is slower than A, 130 interrupted.
 
-    Raises CotenantError for the rest.
+    Raises CotenantError for the rest, also if a benchmark refuses an argument after --.
     """
     ours, others = at_dashes(argv)
     given = parser().parse_words(ours)
@@ -37,6 +36,7 @@ def parser() -> Parser:
                 f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
                 *_command_lines(),
                 f"{PROGRAM} help COMMAND prints a command's flags, help --all all flags.",
+                f"{PROGRAM} help findings and help records list those, with their meanings.",
                 EXIT_STATUSES,
             ]
         ),

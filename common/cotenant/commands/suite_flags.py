@@ -141,11 +141,6 @@ def _add_beside(parser: Parser) -> None:
         f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:25,50,75,100 (these by default); may be repeated"
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
-    sensing = (
-        "these jobs beside a neighbour on every resource that users share here (or those of --pressure): curves, and "
-        "fingerprints of what each loses and leaves; also beside --pairs"
-    )
-    add("--sense", metavar="NAMES", help=sensing)
 
 
 def jobs_path(jobs: str | None, machine: Machine) -> Path:

@@ -26,9 +26,9 @@ from cotenant.nodes.cluster import ClusterFlags, cluster_of
 from cotenant.suite.cells import Job, labels_of, over_devices
 from cotenant.suite.decode import at
 from cotenant.suite.duets import BETWEEN, REPETITIONS, USAGE, Duet, duet_of
-from cotenant.suite.jobfile import Suite, check_one_class, load, select
+from cotenant.suite.jobfile import Suite, load, select
 from cotenant.suite.mixes import Mix, check_mixes, mix_named, pairs_named
-from cotenant.suite.pressure import level_of, pressable, pressed, sense_named
+from cotenant.suite.pressure import FLAG, level_of, pressed
 from cotenant.suite.variables import flag_name
 from cotenant.text import listed
 
@@ -37,7 +37,7 @@ SETTLE_S, AT_LEAST_S = 3.0, 10.0
 REPEATS = ("--repeat", "--num-iters")
 """Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
-    *("name", "exclude", "mix", "pairs", "sense", "pressure", "free_for_all", "devices", "nnodes"),
+    *("name", "exclude", "mix", "pairs", "pressure", "free_for_all", "devices", "nnodes"),
     *("baseline", "slices", "share", "at_least"),
 )
 """Flags that choose what runs, or how often, which a duet already does."""
@@ -63,9 +63,8 @@ def options_of(
             raise CotenantError(sentence, "Use --mix a,b,c.")
         given.isolation = "none"
     duet = _duet(given, extra, suite)
-    chosen = Selected() if duet else _selected(given, suite, len(machine.accelerators))
+    chosen = Selected() if duet else _selected(given, suite)
     jobs, mixes, neighbours = Selected(chosen.jobs) if jobs_alone else chosen
-    check_one_class(jobs)
     baseline = "none" if duet else _baseline(given, mixes)
     by_words = _first_of((*REPEATS, "--skip"), extra) or ("--at-least" if given.at_least else "")
     counted_by = by_words if baseline == "blocks" else ""  # blocks have a number of observations of their own
@@ -153,12 +152,9 @@ class Selected(NamedTuple):
     neighbours: tuple[Job, ...] = ()
 
 
-def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected:
-    """Return the jobs and mixes to run: the whole file, or those of `--mix`, `--pairs`, `--sense` or `--pressure`.
-
-    `devices` is the number on this host.
-    """
-    flags = [name for name in ("mix", "pairs", "sense") if getattr(given, name) is not None]
+def _selected(given: argparse.Namespace, suite: Suite) -> Selected:
+    """Return the jobs and mixes to run: the whole file, or those of `--mix`, `--pairs` or `--pressure`."""
+    flags = [name for name in ("mix", "pairs") if getattr(given, name) is not None]
     if not flags:
         entries = select(suite.entries, given.name, given.exclude, warn)
         jobs = tuple(entry for entry in entries if isinstance(entry, Job))
@@ -167,33 +163,24 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
         if given.free_for_all:
             return Selected(mixes=(_all_at_once(given, jobs),))
         if not given.pressure:
-            return Selected(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours)
+            return Selected(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)))
         # Without jobs alone: each chosen job beside each neighbour.
-        sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
-        return _checked("--pressure", suite, sense.mixes, sense.neighbours)
+        return _checked(FLAG, suite, *pressed([label for job in jobs for label in labels_of(job)], given.pressure))
     if given.free_for_all:
         raise CotenantError(f"--free-for-all and --{flags[0]} both say what is launched.", "Leave one of them out.")
-    if "mix" in flags and len(flags) > 1:
-        raise CotenantError(f"--mix is one launch and --{flags[1]} are several.", "Leave one of them out.")
-    if given.pressure and "sense" not in flags:
+    if len(flags) > 1:
+        raise CotenantError("--mix is one launch and --pairs are several.", "Leave one of them out.")
+    if given.pressure:
         raise CotenantError(f"--{flags[0]} and --pressure both say who stands beside a job.", "Leave one of them out.")
     if given.name or given.exclude:
         raise CotenantError(f"--{flags[0]} names all that runs.", "Leave out --name and --exclude.")
-    mixes: tuple[Mix, ...] = ()
-    neighbours: tuple[Job, ...] = ()
-    if given.mix is not None:
-        mixes = (mix_named(given.mix),)
-    if given.pairs is not None:
-        mixes = (pairs_named(given.pairs),)
-    if given.sense is not None:
-        sense = sense_named(given.sense, given.pressure or pressable(devices))
-        mixes, neighbours = (*mixes, *sense.mixes), sense.neighbours
-    return _checked(" and ".join(f"--{flag}" for flag in flags), suite, mixes, neighbours)
+    mix = pairs_named(given.pairs) if given.mix is None else mix_named(given.mix)
+    return _checked(f"--{flags[0]}", suite, (mix,))
 
 
-def _checked(flags: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[Job, ...]) -> Selected:
-    """Return these mixes and no jobs alone. Raises CotenantError, which names the flags, for a mix that cannot be."""
-    with at(flags):
+def _checked(flag: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[Job, ...] = ()) -> Selected:
+    """Return these mixes and no jobs alone. Raises CotenantError, which names the flag, for a mix that cannot be."""
+    with at(flag):
         check_mixes((*suite.jobs, *neighbours), mixes)
     return Selected((), mixes, neighbours)
 
@@ -283,7 +270,7 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
 
 def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:
     """Whether no flag chooses jobs, users, nodes or a budget, and there is no device: such a run gets a time limit."""
-    said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.sense, given.pressure)
+    said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.pressure)
     return not machine.accelerators and not any(said) and not given.free_for_all
 
 

@@ -16,9 +16,8 @@ from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
-from cotenant.commands.refusals import refused
 from cotenant.commands.suite_options import cluster_flags, options_of
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, EXIT_USAGE
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
@@ -61,16 +60,9 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         return _show(options, machine, given.format)
     suite = PreparedSuite(options, machine)
     if given.dry:
-        return _print_dry(suite, refused(suite), given)
+        _print_dry(suite, given)
+        return EXIT_PASSED
     suite.check()
-    if others and (refusals := refused(suite)):
-        # A wrong argument in the file fails only its own cells; one that a person typed ends the command.
-        plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
-        of_file = refused(PreparedSuite(plain, machine))
-        typed = [sentence for sentence in refusals if sentence not in of_file]
-        warn(*typed)
-        if typed:
-            return EXIT_USAGE
     # Locked only now, so that wrong usage is reported at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(suite, given)
@@ -82,7 +74,8 @@ def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Opti
     options = options_on(machine)
     suite = PreparedSuite(options, machine)
     if given.dry:
-        return _print_dry(suite, [], given)
+        _print_dry(suite, given)
+        return EXIT_PASSED
     suite.check()
     with SuiteLock(lock_path()):
         return _run(suite, given)
@@ -99,17 +92,15 @@ def _show(options: Options, machine: Machine, form: str) -> int:
     return EXIT_PASSED
 
 
-def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> int:
-    """Print the launches that would run, and the refusals of tasks; return the status."""
+def _print_dry(suite: PreparedSuite, given: argparse.Namespace) -> None:
+    """Print the launches that would run."""
     if given.format == "json":
-        tell_document(dry_document(suite, refusals))
+        tell_document(dry_document(suite))
     elif given.verbose:
         tell("\n".join([*suite.left_out, *whole_dry_lines(suite.starts, suite.backend.name)]))
     else:
         tell_folded(heading(suite))
         tell("\n".join(dry_lines(suite.starts)))
-    warn(*refusals)
-    return EXIT_USAGE if refusals else EXIT_PASSED
 
 
 def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
@@ -235,8 +226,8 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.jobs import jobs_grid
+        from cotenant.report.pressure import pressure_curves, pressure_grid
         from cotenant.report.renderers import show
-        from cotenant.report.sense import fingerprints_grid, sense_grid, sensitivities
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
         from cotenant.results.table import Rows, table_of_records
@@ -248,8 +239,8 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
         tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
-        if curves := sensitivities(summary):
-            show([sense_grid(curves), *filter(lambda grid: grid.groups, [fingerprints_grid(curves)])])
+        if curves := pressure_curves(summary):
+            show([pressure_grid(curves)])
 
 
 def _report_command(output: Path) -> str:

@@ -34,7 +34,7 @@ def report(given: argparse.Namespace) -> int:
     """Print and write the views that these flags ask for. Returns 0, or raises CotenantError for wrong input."""
     # Records stay until the end: garbage collection over a million of them would take a fifth of the time.
     gc.disable()
-    result = load(*spooled(given.places), suite=given.suite, name=given.job, run_class=given.run_class, tell=warn)
+    result = load(*spooled(given.places), suite=given.suite, name=given.job, tell=warn)
     summary = result.summary
     # These forms of output do not hold the notes.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
@@ -56,6 +56,8 @@ def report(given: argparse.Namespace) -> int:
     elif given.format != "text" or given.save_target is None:
         if given.format == "text" and summary.in_duets:
             _say(result.table("duet"), given.format)
+        if given.format == "text" and len(summary.hosts) > 1:
+            _say(result.table("hosts"), given.format)
         if summary.jobs or not summary.in_duets or given.format != "text":
             _say(result.table(), given.format)
     return EXIT_PASSED
@@ -64,10 +66,6 @@ def report(given: argparse.Namespace) -> int:
 def _say(table: ResultTable, form: str) -> None:
     warn(*table.notes)
     tell_grid(table.grid, form)
-    for grid in table.more if form in ("text", "md") else ():
-        if form == "md":
-            tell("")  # without it Markdown reads both tables as one
-        tell_grid(grid, form)
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:

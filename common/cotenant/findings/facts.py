@@ -16,7 +16,7 @@ from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
 from cotenant.machine.load import Load, load_now, processor_seconds
 from cotenant.machine.nvidia import DeviceState, device_states, silence
-from cotenant.machine.space import Disk, HostMemory, SharedMemory, disks, host_memory, shared_memory
+from cotenant.machine.space import DevShm, Disk, HostMemory, disks, host_memory, shared_memory
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual, virtual
 
@@ -55,11 +55,10 @@ class SelfTest:
 
 @dataclass(frozen=True, slots=True)
 class JobNeeds:
-    """The needs that one job lacks here: a reason that it cannot start, packages, input."""
+    """The needs that one job lacks here: a reason that it cannot start, input."""
 
     name: str
     refusal: Finding | None = None
-    packages: tuple[str, ...] = ()
     missing: tuple[Path, ...] = ()
     reads: int = 0
     """How many inputs it reads, missing ones included."""
@@ -81,7 +80,7 @@ class Facts:
     machine: Machine
     clocking: Clocking
     memory: HostMemory
-    shared: SharedMemory | None
+    shared: DevShm | None
     disks: tuple[Disk, ...]
     load: Load
     virtual: Virtual

@@ -7,26 +7,37 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED
-from cotenant.fleet.agent import NodeNews
-from cotenant.fleet.cluster import FleetCluster, Lost
-from cotenant.fleet.orders import FINISHED, RunnerPlan, failure_of, keep_files, runner_order
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
+from cotenant.fleet.cluster import RayCluster, keep_files
+from cotenant.fleet.node import LOGS, News
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.text import endpoint, listed
 
 ENDING_S = 60.0
 """How long the others may take once a node has ended: node 0 hears of it within 10 s, and writes its record."""
 STOPPING_S = 60.0
+FINISHED = (EXIT_PASSED, EXIT_FAILED)
+"""Statuses of a suite that came to its end, all jobs passed or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class DistributedPlan(RunnerPlan):
-    """The command that all nodes run together. `resume`: `--resume` is among its words."""
+class DistributedPlan:
+    """The command that all nodes run together below `base`; node 0's records come to `output` here.
 
+    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
+    `resume`: `--resume` is among the words.
+    """
+
+    words: Sequence[str]
+    extra: Sequence[str]
+    base: Path
+    output: Path
+    files: Mapping[str, bytes]
+    nodes: int
     resume: bool = False
 
 
@@ -36,13 +47,21 @@ class DistributedJob:
     def __init__(
         self,
         plan: DistributedPlan,
-        cluster: FleetCluster,
+        cluster: RayCluster,
         show: Callable[[bytes, bytes], None],
         tell: Callable[[str], None],
     ) -> None:
-        """`show` is given node 0's output, to standard output and to standard error; `tell` our own lines."""
+        """`show` is given node 0's output, to standard output and to standard error; `tell` our own lines.
+
+        Raises CotenantError if fewer nodes answer than are asked for.
+        """
+        if len(cluster.nodes) < plan.nodes:
+            raise CotenantError(
+                f"Of the Ray cluster {len(cluster.nodes)} nodes answer, not {plan.nodes}.", "`ray status` shows them."
+            )
         self._plan, self._cluster, self._show, self._tell = plan, cluster, show, tell
-        self._names = list(cluster.nodes)
+        self._names = list(cluster.nodes)[: plan.nodes]
+        self._logs: dict[str, dict[str, bytes]] = {name: {} for name in self._names}
         self._running: set[str] = set()
         self._status = EXIT_PASSED
 
@@ -67,23 +86,16 @@ class DistributedJob:
 
     def _start(self) -> bool:
         """Start all runners; return whether all could be."""
-        node0 = self._cluster.nodes[self._names[0]]
-        meeting = endpoint(node0.address, self._cluster.free_port(node0.name))
+        self._tell(f"Ray nodes: {listed(self._names, 12)}. The records come to {self._plan.output}.")
+        node0 = self._names[0]
+        meeting = endpoint(self._cluster.nodes[node0], self._cluster.free_port(node0))
         at, known = time.strftime("%Y%m%d-%H%M%S"), self._known()
+        behind = ["--", *self._plan.extra] if self._plan.extra else []
         for rank, name in enumerate(self._names):
-            node = self._cluster.nodes[name]
-            base = self._plan.base / "ray" / name
             place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", meeting]
-            order = runner_order(
-                self._plan,
-                node,
-                base if node.emulated else self._plan.base,
-                base / at,
-                ["--launcher", "torchrun", *place],
-                None if rank else known,
-                shown=not rank,
-            )
-            if reason := self._cluster.start(name, order):
+            words = ["run", *self._plan.words, "--launcher", "torchrun", *place, "--outdir", "output"]
+            folder, files = self._plan.base / "ray" / name / at, {**self._plan.files, **({} if rank else known)}
+            if reason := self._cluster.start(name, folder, [*words, *behind], self._plan.base, files):
                 self._fail(name, f": {reason}", EXIT_FAILED)
                 return False
             self._running.add(name)
@@ -99,32 +111,32 @@ class DistributedJob:
         until_s = time.monotonic() + limit_s
         while self._running and time.monotonic() < until_s:
             for name, news in self._cluster.news(frozenset(self._running)):
-                if isinstance(news, Lost):
+                if isinstance(news, str):
                     self._running.discard(name)
-                    self._fail(name, f" is lost: {news.reason}", EXIT_FAILED)
+                    self._fail(name, f" is lost: {news}", EXIT_FAILED)
                 else:
                     self._take(name, news)
             if len(self._running) < len(self._names):
                 until_s = min(until_s, time.monotonic() + ENDING_S)
 
-    def _take(self, name: str, news: NodeNews) -> None:
+    def _take(self, name: str, news: News) -> None:
+        (files, status), logs = news, self._logs[name]
+        printed = [files[log][len(logs.get(log, b"")) :] if log in files else b"" for log in LOGS]
+        logs |= {log: files[log] for log in LOGS if log in files}
         if name == self._names[0]:
-            keep_files(self._plan.output, news)
-            self._show(*news.printed)
-        if news.status is None:
+            keep_files(self._plan.output, {name: files[name] for name in files.keys() - LOGS})
+            self._show(printed[0], printed[1])
+        if status is None:
             return
         self._running.discard(name)
-        if news.status not in (*FINISHED, EXIT_INTERRUPTED):
-            self._fail(name, f": {failure_of(news)}", max(news.status, EXIT_FAILED))
+        if status not in (*FINISHED, EXIT_INTERRUPTED):
+            lines = [line.strip() for log in LOGS for line in logs[log].decode(errors="replace").splitlines()]
+            said = [line for line in lines if line] or [f"its runner ended with status {status}."]
+            self._fail(name, f": {said[-1]}", max(status, EXIT_FAILED))
         elif name == self._names[0]:
-            self._status = self._status or news.status
+            self._status = self._status or status
 
     def _fail(self, name: str, end: str, status: int) -> None:
         """The first failure decides how all of it ends; the others follow from it."""
         self._tell(f"Node {self._names.index(name)} ({name}){end}")
         self._status = self._status or status
-
-
-def heading(cluster: FleetCluster, output: Path) -> str:
-    """Return which nodes run, and where the records come to."""
-    return f"Ray nodes: {listed(cluster.nodes, 12)}. The records come to {output}."

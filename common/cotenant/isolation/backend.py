@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol
 
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.virtual import batch_system, virtual
 from cotenant.procfs import format_list
 
@@ -33,15 +32,13 @@ class NotExecutableError(NotIsolatedError):
 class SliceEntry:
     """The needs of enter.py: the files to write `0` to, and the processors it must find itself on.
 
-    `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's. `shm_of`: the mount namespace
-    whose /dev/shm it shares instead.
+    `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's.
     """
 
     procs_files: tuple[Path, ...] = ()
     processors: tuple[int, ...] | None = None
     set_affinity: bool = False
     shm_bytes: int = 0
-    shm_of: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +54,6 @@ class ReadBack:
     """The weight of its processor time beside others on the same processors: `cpu.weight`, or v1's `cpu.shares`."""
     oom_group: str | None = None
     """`1`: out of memory, all of it ends; `0`: one process."""
-    device_memory: str | None = None
-    """The kernel's limit on device memory, `dmem.max`: a region and its bytes a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +223,6 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Kill and remove whatever is left of this run. Raises NotIsolatedError."""
-
-    def holds_device_memory(self, device: Accelerator) -> bool:
-        """Whether a slice can limit the memory of this device."""
-        return False
 
     def location(self) -> Location:
         """Return the facts that `leftovers.clear` needs to do the same after our death."""

@@ -15,7 +15,6 @@ from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2 import DELEGATION, V2
-from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts, quota_processors
 from cotenant.machine.space import host_memory
 from cotenant.machine.virtual import batch_system
@@ -46,7 +45,7 @@ OF_V1 = {
     "pids": "the v1 controller pids",
     "pids_peak": "Linux 6.1, and the v1 controller pids",
     "pids_refused": "the v1 controller pids",
-    "stalled": f"{PRESSURE}, and a writable cgroup v2 mount beside v1",
+    "stalled": "cgroup v2: systemd.unified_cgroup_hierarchy=1 psi=1 on the kernel's command line",
     "oom_events": UNIFIED,
     "oom_kills": "Linux 4.13",
     "oom_group_kills": UNIFIED,
@@ -146,8 +145,7 @@ def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
     root = mounts.v1.get("cpu")
     below = tuple(directory for directory in mounts.chain("cpu") if directory != root)
     limited = quota_processors(replace(mounts, chains={"cpu": below})) is not None
-    places = {**mounts.v1, V2_HIERARCHY: mounts.v2}
-    return {name: at for name, at in places.items() if at is not None and not (limited and at == root)}
+    return {name: at for name, at in mounts.v1.items() if not (limited and at == root)}
 
 
 def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chosen:

@@ -12,24 +12,22 @@ from typing import Literal
 from cotenant.errors import CotenantError
 from cotenant.isolation.device_shares import Devices
 from cotenant.machine.accelerators import Accelerator
+from cotenant.removed import removed
 from cotenant.text import gib, many
 
-Kind = Literal["time", "mps", "mig", "dmem"]
+Kind = Literal["time", "mps"]
 
 CONTEXT_BYTES = 800 << 20
 """Bytes that a process takes of a device's memory beside its tensors once cuBLAS and cuDNN are loaded: an estimate, on
 the large side for CUDA 12 and 13."""
 LEAST_BYTES = 64 << 20
-_MODE = re.compile(r"(time|mps|mig|dmem)|mps:([1-9]\d?|100)")
-_COMPUTE_SLICES = re.compile(r"\bMIG (\d)g\.")
-_SLICES_OF = {"A30": 4, "RTX PRO 6000": 4, "RTX PRO 5000": 2, "RTX PRO 4500": 2}
-"""Compute slices of a whole device (NVIDIA, MIG User Guide, supported GPUs and profiles); 7 of all others."""
+_MODE = re.compile(r"(time|mps)|mps:([1-9]\d?|100)")
 
 
 @dataclass(frozen=True, slots=True)
 class ShareMode:
     """`time`: the driver's turns. `mps`: at once, by NVIDIA's Multi-Process Service, each with at most `percent` of the
-    multiprocessors. `mig`: an instance each. `dmem`: turns, with the kernel's limit on device memory."""
+    multiprocessors."""
 
     kind: Kind
     percent: int | None = None
@@ -42,21 +40,23 @@ class ShareMode:
 class DeviceShare:
     """A tenant's share of its device, which `sharers` tenants have, itself included.
 
-    `entitlement` is the part of the device's computing that it was promised, 1 of a whole one; None where an instance
-    does not tell its size. `memory_bytes` is its limit, 0 where the device does not tell how much it has.
+    `entitlement` is the part of the device's computing that it was promised, 1 of a whole one. `memory_bytes` is its
+    limit, 0 where the device does not tell how much it has.
     """
 
     mode: ShareMode
     sharers: int
-    entitlement: float | None
+    entitlement: float
     memory_bytes: int
 
 
 def share_mode(text: str) -> ShareMode:
-    """Return the mode of a word such as `time` or `mps:25`. Raises ValueError."""
+    """Return the mode of a word such as `time` or `mps:25`. Raises ValueError, CotenantError."""
     match = _MODE.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is not time, mps, mps:1 to mps:100, mig or dmem")
+        if sentence := removed(text, "--share"):
+            raise CotenantError(f"--share {text} was removed.", sentence)
+        raise ValueError(f"'{text}' is not time, mps or mps:1 to mps:100")
     kind: Kind = match[1] or "mps"  # type: ignore[assignment]  # of the words that the pattern has
     return ShareMode(kind, int(match[2]) if match[2] else None)
 
@@ -88,19 +88,11 @@ def _check_devices(devices_of: Sequence[Devices], devices: Counter[Accelerator],
     if mode.kind == "mps" and instances > 1:
         raise CotenantError(
             f"A daemon of MPS serves one MIG instance, and here are {instances}.",
-            "Show it one by CUDA_VISIBLE_DEVICES=MIG-..., or use --share mig or time.",
-        )
-    if mode.kind == "mig" and (instances < len(devices) or instances < len(devices_of)):
-        raise CotenantError(
-            f"--share mig takes an instance for each of {many(len(devices_of), 'user')}, and there are {instances} "
-            "that may be used.",
-            "An administrator makes them (nvidia-smi mig -cgi PROFILE,... -C); none is made or changed here.",
+            "Show it one by CUDA_VISIBLE_DEVICES=MIG-..., or use --share time.",
         )
 
 
 def _part(device: Accelerator, sharers: int, mode: ShareMode) -> DeviceShare:
-    if mode.kind == "mig":
-        return DeviceShare(mode, sharers, _part_of_instance(device.name), device.memory_bytes)
     entitlement = 1 / sharers if mode.percent is None else mode.percent / 100
     if not device.memory_bytes:
         return DeviceShare(mode, sharers, entitlement, 0)
@@ -110,9 +102,3 @@ def _part(device: Accelerator, sharers: int, mode: ShareMode) -> DeviceShare:
             f"{gib(device.memory_bytes)} of device memory are too little for {sharers} users.", "Use fewer --users."
         )
     return DeviceShare(mode, sharers, entitlement, memory_bytes)
-
-
-def _part_of_instance(name: str) -> float | None:
-    match = _COMPUTE_SLICES.search(name)
-    whole = next((slices for model, slices in _SLICES_OF.items() if f" {model} " in f" {name} "), 7)
-    return int(match[1]) / whole if match else None

@@ -76,22 +76,12 @@ def bind(mode: str, planned: set[int]) -> None:
 def own_shm(shm: str) -> None:
     """Give this process and its children an empty /dev/shm of so many bytes, which goes with the last of them.
 
-    Where `shm` is a path it is the mount namespace of those whose /dev/shm they share.
-
     In a mount namespace of our own nothing that we mount is seen by the host; later mounts of the host, for one by
     its automounter, still arrives here (mount_namespaces(7): a slave).
     """
-    if not shm.isdecimal():
-        descriptor, here = os.open(shm, os.O_RDONLY), os.getcwd()  # noqa: PTH109 # pathlib would take its time to import.
-        try:
-            call("setns", ctypes.c_int(descriptor), ctypes.c_int(CLONE_NEWNS))
-        finally:
-            os.close(descriptor)
-        os.chdir(here)  # Whoever changes namespaces is at the root.
     call("unshare", CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_SLAVE, None)
-    if shm.isdecimal():
-        call("mount", b"tmpfs", SHM.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={shm}".encode())
+    call("mount", b"tmpfs", SHM.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={shm}".encode())
 
 
 def close_cgroups() -> None:

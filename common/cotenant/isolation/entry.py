@@ -14,6 +14,7 @@ from pathlib import Path
 from cotenant.isolation import enter
 from cotenant.isolation.backend import NotExecutableError, NotIsolatedError, SliceEntry
 from cotenant.isolation.slice import Slice
+from cotenant.machine.nvidia import mps_daemon
 
 TRIAL_SHM_BYTES = 4096
 
@@ -47,8 +48,7 @@ def entry_words(entry: SliceEntry, channel: int, runner: int) -> list[str]:
     """Return the arguments of enter.py before its command."""
     mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
     processors = ",".join(map(str, entry.processors or ()))
-    shm = str(entry.shm_of or entry.shm_bytes)
-    return [str(channel), str(runner), mode, processors, shm, *map(str, entry.procs_files)]
+    return [str(channel), str(runner), mode, processors, str(entry.shm_bytes), *map(str, entry.procs_files)]
 
 
 def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bool = False) -> SliceEntry:
@@ -59,7 +59,12 @@ def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bo
 
 @functools.cache
 def own_shm_can_be_had() -> bool:
-    """Whether a tenant can have a /dev/shm of its own: root can as a rule, but not in every container. It is tried."""
+    """Whether a tenant can have a /dev/shm of its own: root can as a rule, but not in every container. It is tried.
+
+    Not beside a daemon of MPS: it and its clients pass messages through one /dev/shm.
+    """
+    if mps_daemon(Path("/"), os.environ):
+        return False
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:

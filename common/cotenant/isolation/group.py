@@ -12,13 +12,12 @@ from pathlib import Path
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.processes import KILL_WAIT_S, send
-from cotenant.machine.limits import V2
 from cotenant.procfs import numbered, start_ticks
 from cotenant.text import listed
 
 FREEZE_WAIT_S = 0.1
 AT_ONCE_S = 0.1
-"""Time for one way to kill before the next: processes that are left may have joined since, or live outside the twin."""
+"""Time for one way to kill before the next: processes that are left may have joined since."""
 POLL_S = 0.002
 LOOKS = 3
 
@@ -89,8 +88,8 @@ class Group:
                 raise NotIsolatedError(f"processes {listed(sorted(pids))} in {self._place} cannot be killed")
 
     def kill_at_once(self) -> bool:
-        """Have the kernel kill all, those being forked included: Linux 5.14 can, in a v2 cgroup."""
-        raise NotImplementedError
+        """Have the kernel kill all, those being forked included; return whether it can."""
+        return False
 
     def remove(self) -> None:
         """Remove every directory and those below. Raises NotIsolatedError, after having tried all."""
@@ -176,10 +175,6 @@ class V1Group(Group):
         freezer = self.at["freezer"] / "freezer.state" if "freezer" in self.at else None
         super().__init__(sorted(set(self.at.values())), self.at.get("memory", Path(path)), freezer)
 
-    def kill_at_once(self) -> bool:
-        """On a hybrid host the twin in the v2 hierarchy can."""
-        return V2 in self.at and _is_killed(self.at[V2])
-
     def frozen(self) -> bool:
         return cgroupfs.read(self.at["freezer"] / "freezer.state") == self._HELD
 
@@ -201,13 +196,18 @@ class V2Group(Group):
             raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
 
     def kill_at_once(self) -> bool:
-        return _is_killed(self.directory)
+        """Linux 5.14 can."""
+        try:
+            cgroupfs.write(self.directory / "cgroup.kill", "1")
+        except OSError:
+            return False
+        return True
 
     def frozen(self) -> bool:
         return cgroupfs.field(self.directory / "cgroup.events", "frozen") == 1
 
 
-def kill_all(groups: Sequence[Group]) -> None:
+def kill_all(groups: Sequence[V2Group]) -> None:
     """Kill every process in any of them: first all at once, then wait for one after the other.
 
     Raises NotIsolatedError if some survive, after having tried all.
@@ -222,11 +222,3 @@ def kill_all(groups: Sequence[Group]) -> None:
             failures.append(str(error))
     if failures:
         raise NotIsolatedError("; ".join(failures))
-
-
-def _is_killed(directory: Path) -> bool:
-    try:
-        cgroupfs.write(directory / "cgroup.kill", "1")
-    except OSError:
-        return False
-    return True

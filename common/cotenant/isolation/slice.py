@@ -27,7 +27,5 @@ class Slice:
 
     @property
     def alone(self) -> Slice:
-        """The same slice of a tenant alone: the device is all its own. An instance of MIG stays as it is."""
-        if self.device_share is None or self.device_share.mode.kind == "mig":
-            return self
+        """The same slice of a tenant alone: the device is all its own."""
         return replace(self, device_share=None)

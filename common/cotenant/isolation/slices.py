@@ -14,7 +14,6 @@ from cotenant.isolation.entry import entry_of
 from cotenant.isolation.group import Group
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.machine.limits import V2
 from cotenant.procfs import described, format_list, numbered, read_text, status_of
 from cotenant.text import listed
 
@@ -26,7 +25,6 @@ PEAK_ROOM = 1.02
 """The kernel lets a process that it is killing, and itself, have a little more than the limit."""
 Throttled = tuple[int | None, int | None]
 """Nanoseconds and times; None where nobody counts."""
-STALLS = ("cpu", "memory", "io")
 
 
 class CgroupSlice(LiveSlice):
@@ -73,10 +71,13 @@ class CgroupSlice(LiveSlice):
             processor_ns=self.processor_ns(),
             throttled_ns=throttled_ns,
             throttled_times=throttled_times,
-            # On v1 a slice without a twin has no such files.
-            **stalls(self._place_of(V2)),
+            **self._stalled_us(),
             **{name: self._count(*place) for name, place in self.counted.items()},
         )
+
+    def _stalled_us(self) -> dict[str, int]:
+        """Return its stall totals by the names that Counters has for them; none where the kernel counts none."""
+        return {}
 
     def oom_kills(self) -> int | None:
         return self._count(*self.counted["oom_kills"])
@@ -206,21 +207,6 @@ def count(path: Path, name: str | None = None) -> int | None:
         return int(cgroupfs.read(path)) if name is None else cgroupfs.field(path, name)
     except (OSError, ValueError):
         return None
-
-
-def stalls(directory: Path) -> dict[str, int]:
-    """Return the stall totals of a v2 cgroup in microseconds, by the names that Counters has for them.
-
-    Lines are `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst).
-    """
-    totals: dict[str, int] = {}
-    for what in STALLS:
-        try:
-            lines = cgroupfs.read(directory / f"{what}.pressure").splitlines()
-            totals |= {f"stalled_{what}_{line.split()[0]}_us": int(line.rpartition("total=")[2]) for line in lines}
-        except (OSError, ValueError, IndexError):
-            continue
-    return totals
 
 
 def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:

@@ -1,8 +1,7 @@
 """Backend `v1`: one directory per controller, direct writes. Small on purpose: v2 is where hosts are.
 
 A run lives in `/cotenant.<login>/<pid>-<start>-<namespace>` of each hierarchy, a tenant's slice in `t<i>` below
-that. On a hybrid host the v2 hierarchy, which has no controllers then, gets a twin of each: it kills all at once and
-counts stalls.
+that. A v2 hierarchy beside them is left alone.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
 from cotenant.isolation.slice import Slice
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
-from cotenant.machine.limits import V2
 from cotenant.procfs import format_list
 
 NEEDED = ("cpuset", "memory")
@@ -123,14 +121,16 @@ class V1(CgroupBackend):
     name = "v1"
 
     def __init__(self, mounts: Mapping[str, Path], base: str | None = None, quotas: Sequence[Path] = ()) -> None:
-        """`base` is the parent of our runs, a path below each of `mounts`; V2 is the key of the twins' hierarchy.
+        """`base` is the parent of our runs, a path below each of `mounts`.
 
         `quotas` are the cgroups of the controller `cpu` whose quotas hold tenants back. Raises CotenantError for a base
         that is no path of a cgroup.
         """
         self._base = checked_base(default_base() if base is None else base)
         self._quotas = tuple(quotas)
-        self._mounts = {name: at for name, at in mounts.items() if name in NEEDED or self._is_had(name, at)}
+        self._mounts = {
+            name: at for name, at in mounts.items() if name in NEEDED or (name in WANTED and self._refusal(at) is None)
+        }
         memory = self._mounts.get("memory")
         holds_swap = memory is not None and (memory / "memory.memsw.limit_in_bytes").exists()
         held = {"swap": holds_swap, "pids": "pids" in self._mounts}
@@ -213,12 +213,6 @@ class V1(CgroupBackend):
                 return f"there is no cgroup {base}"
             base = base.parent
         return None if os.access(base, os.W_OK | os.X_OK) else f"{base} is not writable"
-
-    def _is_had(self, name: str, mount: Path) -> bool:
-        """Whether a wanted controller can be had, or twins in v2: to join one takes the right to write above both."""
-        if name not in (*WANTED, V2) or self._refusal(mount) is not None:
-            return False
-        return name != V2 or os.access(mount / "cgroup.procs", os.W_OK)
 
 
 def _inherit_cpuset(level: Path) -> None:

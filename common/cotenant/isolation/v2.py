@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
-from cotenant.isolation import cgroupfs, dmem
+from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import Location, NotIsolatedError, ReadBack, Refusal, remedy_inside
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.runs import OURS, checked_base, default_base
@@ -19,7 +19,6 @@ from cotenant.isolation.slice import Slice
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
 from cotenant.isolation.stopped import bind
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, is_own, systemd_runs
-from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import batch_system
@@ -44,6 +43,7 @@ COUNTED = {
     "oom_kills": ("memory", "memory.events", "oom_kill"),
     "oom_group_kills": ("memory", "memory.events", "oom_group_kill"),
 }
+STALLS = ("cpu", "memory", "io")
 
 
 class V2Slice(CgroupSlice):
@@ -58,18 +58,13 @@ class V2Slice(CgroupSlice):
         slice_: Slice,
         controllers: Set[str],
         oom_group: bool,
-        device_limits: Mapping[str, int] | None = None,
     ) -> None:
-        """`controllers`: those that its parent hands down. `oom_group`: out of memory, all of it ends, not one process.
-
-        `device_limits`: bytes by region of device memory.
-        """
+        """`controllers`: those that its parent hands down. `oom_group`: out of memory, all of it ends."""
         # Without cpusets it binds itself: a tenant could undo that, and `unenforced` says so.
         super().__init__(V2Group(directory), slice_, set_affinity="cpuset" not in controllers)
         self._directory = directory
         self._controllers = controllers
         self._oom_group = str(int(oom_group))
-        self._device_limits = device_limits or {}
 
     def make(self) -> None:
         """Make the directory and set every limit before anything can enter. Raises OSError, or ValueError."""
@@ -85,8 +80,6 @@ class V2Slice(CgroupSlice):
         if "pids" in self._controllers:
             self._pids_max = pids_share(self._directory.parent, self._slice.slices)
             self._write("pids.max", str(self._pids_max))
-        for region, limit_bytes in self._device_limits.items():
-            self._write("dmem.max", f"{region} {limit_bytes}")
 
     def processor_ns(self) -> int | None:
         used_us = self._count("cpu", "cpu.stat", "usage_usec")
@@ -94,6 +87,17 @@ class V2Slice(CgroupSlice):
 
     def memory_used_bytes(self) -> int | None:
         return self._count("memory", "memory.current")
+
+    def _stalled_us(self) -> dict[str, int]:
+        """Lines are `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst)."""
+        totals: dict[str, int] = {}
+        for what in STALLS:
+            try:
+                lines = cgroupfs.read(self._directory / f"{what}.pressure").splitlines()
+                totals |= {f"stalled_{what}_{line.split()[0]}_us": int(line.rpartition("total=")[2]) for line in lines}
+            except (OSError, ValueError, IndexError):
+                continue
+        return totals
 
     def _throttled(self) -> Throttled:
         return throttled(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)
@@ -112,7 +116,6 @@ class V2Slice(CgroupSlice):
             pids_max=cgroupfs.read(at / "pids.max") if "pids" in self._controllers else None,
             cpu_weight=cgroupfs.read_or_none(at / "cpu.weight"),
             oom_group=cgroupfs.read_or_none(at / "memory.oom.group"),
-            device_memory=dmem.limits_of(at, self._device_limits) if self._device_limits else None,
         )
 
     def _move(self, processors: Sequence[int]) -> str:
@@ -127,8 +130,6 @@ class V2Slice(CgroupSlice):
     def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
         yield from super()._comparisons(back)
         yield "memory.oom.group", back.oom_group, self._oom_group, self._directory
-        if self._device_limits:
-            yield "device memory", back.device_memory, dmem.as_text(self._device_limits), self._directory
 
     def _write(self, name: str, text: str) -> None:
         cgroupfs.write(self._directory / name, text)
@@ -193,18 +194,7 @@ class V2(CgroupBackend):
 
     def _slice(self, path: str, slice_: Slice) -> V2Slice:
         assert self._tree is not None
-        limits = dmem.limits_for(slice_, self._regions)
-        return V2Slice(self._tree.home / path, slice_, self._controllers, self.oom_group, limits)
-
-    @property
-    def _regions(self) -> dict[str, int]:
-        """The regions of device memory that slices can limit."""
-        if self._mounts.v2 is None or dmem.CONTROLLER not in self._controllers:
-            return {}
-        return dmem.regions(self._mounts.v2)
-
-    def holds_device_memory(self, device: Accelerator) -> bool:
-        return dmem.region_of(device, self._regions) is not None
+        return V2Slice(self._tree.home / path, slice_, self._controllers, self.oom_group)
 
     def _trees(self) -> Iterator[Tree]:
         assert self._tree is not None

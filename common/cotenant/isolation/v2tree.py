@@ -27,7 +27,7 @@ ESSENTIAL = ("memory",)
 """Without it there is no slice."""
 NEEDED = (*ESSENTIAL, "cpuset")
 """Without a cpuset there is part of one: where it is offered, it has to be had."""
-WANTED = ("pids", "cpu", "io", "dmem")
+WANTED = ("pids", "cpu", "io")
 LEAF = "runner"
 MOVES = 100
 LEAVE_WAIT_S = 5.0

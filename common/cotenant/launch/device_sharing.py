@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cotenant.errors import CotenantError
-from cotenant.isolation.backend import Backend, ReadBack
 from cotenant.isolation.device_modes import DeviceShare, ShareMode
 from cotenant.isolation.slice import Slice
-from cotenant.launch.mps import control_program
-from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.nvidia import mps_daemon
 from cotenant.results.record import SharedDevice
 
-MEMORY_HELD_BY = {
-    "time": "torch's allocator (cooperative)",
-    "mps": "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
-    "mig": "the MIG instance",
-    "dmem": "dmem.max",
-}
+MEMORY_HELD_BY = {"time": "torch's allocator (cooperative)", "mps": "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"}
 GROUP = 8
 """CUDA divides multiprocessors in groups of 2, and since Hopper of 8 (CUDA driver API, cuDevSmResourceSplitByCount).
 MPS's rounding of a percentage is not published; it is taken to be at most one such group."""
 
 
-def check_share(mode: ShareMode, devices: Sequence[Accelerator], backend: Backend) -> None:
+def check_share(mode: ShareMode) -> None:
     """Raise CotenantError if nothing here can enforce a mode."""
-    if mode.kind == "mps":
-        control_program()
-    if mode.kind == "dmem" and not all(backend.holds_device_memory(device) for device in devices):
+    if mode.kind == "mps" and not mps_daemon(Path("/"), os.environ):
         raise CotenantError(
-            "--share dmem needs the kernel's controller of device memory, and it does not hold that of these devices.",
-            "It takes Linux 6.14, cgroup v2 with the controller dmem handed down to us, and a driver that charges "
-            "memory there. --share time has torch hold each user to its part.",
+            "--share mps needs a running daemon of NVIDIA's Multi-Process Service, and there is none.",
+            "Start it: nvidia-cuda-mps-control -d; or use --share time.",
         )
 
 
 def shared_device(
-    slice_: Slice, slices: Sequence[Slice], back: ReadBack, observed: Mapping[str, Any], meters: Mapping[str, Any]
+    slice_: Slice, slices: Sequence[Slice], observed: Mapping[str, Any], meters: Mapping[str, Any]
 ) -> SharedDevice | None:
     """Return how a tenant shared its device with the `slices` of its launch; None if it has no device.
 
@@ -50,7 +42,7 @@ def shared_device(
     seen = ""
     if isinstance(own := observed.get("device_share"), dict) and observed.get("device", "cpu") != "cpu":
         percent = part.mode.percent if part is not None else None
-        seen = _seen(device.is_partition, sharers, back.device_memory, observed.get("mps"), percent, own)
+        seen = _seen(sharers, observed.get("mps"), percent, own)
     return SharedDevice(
         asked="" if part is None else str(part.mode),
         seen=seen,
@@ -62,24 +54,13 @@ def shared_device(
     )
 
 
-def _seen(
-    partition: bool,
-    sharers: int,
-    memory_limit: str | None,
-    mps: object,
-    percent: int | None,
-    own: Mapping[str, Any],
-) -> str:
+def _seen(sharers: int, mps: object, percent: int | None, own: Mapping[str, Any]) -> str:
     """Return the mode that a tenant was in; if the driver reports none, tenants share the device's time."""
     if mps is True and (seen := _percent(percent, own)) is not None:
         return f"mps:{seen}"
     if mps is True:
         # A share of 100 % does not show in the number of multiprocessors.
         return "mps:100" if percent == 100 else "mps"
-    if partition and sharers == 1:
-        return "mig"
-    if memory_limit is not None:
-        return "dmem"
     return "time" if sharers > 1 or own.get("memory_fraction") is not None else "exclusive"
 
 

@@ -17,6 +17,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
+from cotenant.machine.nvidia import mps_pipes
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster, interface_towards
 from cotenant.procfs import format_list
@@ -98,7 +99,7 @@ class RunEnvironment:
                 added[RANKS_VARIABLE] = ";".join(map(format_list, ranks))
         added |= visible_variables(slice_.accelerators)
         if slice_.device_share is not None:
-            added |= share_variables(slice_.device_share, self.paths.mps)
+            added |= share_variables(slice_.device_share)
         added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
         return added | {
             RUN_VARIABLE: str(self.run),
@@ -109,26 +110,17 @@ class RunEnvironment:
         }
 
 
-def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
-    """Return the variables that hold a tenant to its part of a device: torch's own limit, or the client's side of MPS.
-
-    `mps` is the directory of the daemon's pipes (NVIDIA, Multi-Process Service, "Environment Variables").
-    """
-    if part.mode.kind == "time" and part.memory_bytes:
-        return {DEVICE_MEMORY_VARIABLE: str(part.memory_bytes)}
-    if part.mode.kind != "mps":
-        return {}
-    variables = mps_variables(mps)
+def share_variables(part: DeviceShare) -> dict[str, str]:
+    """Return the variables that hold a tenant to its part of a device: torch's own limit, or the client's side of MPS
+    (NVIDIA, Multi-Process Service, "Environment Variables")."""
+    if part.mode.kind == "time":
+        return {DEVICE_MEMORY_VARIABLE: str(part.memory_bytes)} if part.memory_bytes else {}
+    variables = {"CUDA_MPS_PIPE_DIRECTORY": str(mps_pipes(os.environ))}
     if part.mode.percent is not None:
         variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(part.mode.percent)
     if part.memory_bytes:
         variables["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={part.memory_bytes >> 20}M"
     return variables
-
-
-def mps_variables(mps: Path) -> dict[str, str]:
-    """Return the variables for the directories in which an MPS daemon and its clients meet, and the daemon logs."""
-    return {"CUDA_MPS_PIPE_DIRECTORY": str(mps), "CUDA_MPS_LOG_DIRECTORY": str(mps / "log")}
 
 
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:

@@ -52,9 +52,9 @@ def _launches(suite: PreparedSuite) -> str:
     if any(start.takes_turns for start in suite.starts):
         by_turns = "what each keeps is measured within them, by turns"
         return f"{launches} (baseline blocks: {by_turns})"
-    if any(start.goes_on for start in suite.starts):
+    if refusals := [start.refusal for start in suite.starts if start.goes_on]:
         kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"
-        return f"{launches} (baseline quick: {kinds}; no blocks, as {suite.starts[0].refusal})"
+        return f"{launches} (baseline quick: {kinds}; no blocks, as {refusals[0]})"
     if not alone:
         return f"{launches} (--baseline {kind} adds none: no job here has several users)"
     unsliced = suite.backend.name == NoIsolation.name

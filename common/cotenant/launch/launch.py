@@ -30,9 +30,7 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, after_stop, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
-from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
@@ -64,9 +62,8 @@ class Launch:
     """Starts the tenants of `specs`, sends them one GO and one STOP, and leaves no process or slice behind.
 
     `upkeep`, which keeps the reaper alive, is called about once a second. `sampling` reads the host as often between
-    GO and the last DONE; `observer` is called at all other times. A `daemon` with tenants as clients runs from before
-    the first starts until after the last has ended. `peers` are the runners of the same launch on other hosts: all
-    nodes have one GO and one STOP, and a failure on one node ends the launch on all.
+    GO and the last DONE; `observer` is called at all other times. `peers` are the runners of the same launch on other
+    hosts: all nodes have one GO and one STOP, and a failure on one node ends the launch on all.
     """
 
     specs: Sequence[TenantSpec]
@@ -76,7 +73,6 @@ class Launch:
     upkeep: Callable[[], None] = lambda: None
     sampling: Meters = field(default_factory=lambda: Meters(()))
     observer: Observer = field(default_factory=Unobserved)
-    daemon: MpsDaemon | None = None
     peers: Peers = NO_PEERS
     logs: Directory | None = None
     """The directory of the tenants' logs; by default the one in their specs."""
@@ -158,19 +154,12 @@ class Launch:
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once if one of them fails."""
-        if self.daemon is not None:
-            leaving.callback(self.daemon.stop)
-            try:
-                self.daemon.start()
-            except OSError as error:
-                return not_started(self.specs, self.specs[0], error)
-        shm_of = None if self.daemon is None else self.daemon.shm_of
         logs = self.logs or leaving.enter_context(Directory(self.specs[0].log.parent))
         for spec in self.specs:
             try:
                 live = self.backend.create(spec.slice)
                 leaving.callback(live.remove)
-                tenant = start_tenant(spec, live, live.verify(), logs, shm_of)
+                tenant = start_tenant(spec, live, live.verify(), logs)
             except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
@@ -467,7 +456,6 @@ class Launch:
             self._turns.over(tenant)
         elif message.kind == "ready":
             self._turns.look()
-            tenant.origin = tenant.origin or origin_of(rank.link.peer)
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
-from cotenant.isolation.slice import Slice
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
-from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.prepared import PreparedSuite
@@ -54,7 +51,6 @@ class Launcher:
                 reaper.ensure,
                 sampling,
                 self.observer,
-                self._daemon(slices),
                 peers,
                 logs,
                 start.takes_turns,
@@ -80,14 +76,6 @@ class Launcher:
         if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
         return replace(result, meters=meters, left_behind=left_behind, changes=changes)
-
-    def _daemon(self, slices: Sequence[Slice]) -> MpsDaemon | None:
-        """Return the MPS daemon of a launch's tenants, not yet started; None if they need none."""
-        if not any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices):
-            return None
-        devices = list(dict.fromkeys(device for slice_ in slices for device in slice_.accelerators))
-        shm_bytes = sum(slice_.memory_bytes for slice_ in slices) if self.suite.isolation.own_shm else 0
-        return MpsDaemon(str(self.suite.options.run), self.suite.paths.mps, devices, shm_bytes)
 
     def _counts(self) -> HostCounts:
         machine = self.suite.machine

@@ -1,8 +1,7 @@
-"""Checks before any start whether this host has the packages, data and memory that the chosen jobs need."""
+"""Checks before any start whether this host has the data and memory that the chosen jobs need."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 import subprocess
@@ -10,8 +9,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
-from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -30,6 +27,7 @@ from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
 from cotenant.suite.cells import labels_of
+from cotenant.suite.task_source import task_of
 from cotenant.text import gib, many
 
 SELF_TEST = SOURCE_ROOT / "cotenant/bench/selftest.py"
@@ -41,7 +39,6 @@ TORCH_BYTES = 400 << 20
 PREFETCHED = 2
 """torch's DataLoader keeps so many batches per worker ready by default."""
 _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
-_EXCUSED = {"ImportError", "ModuleNotFoundError", "Exception"}
 
 
 def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[JobNeeds, ...], tuple[Start, ...]]:
@@ -58,12 +55,10 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
             needs.append(JobNeeds(job.name, refusal))
             continue
         every += starts
-        # A container's image has its own packages.
-        packages = () if options.image else missing_packages(starts[0].command)
         named = {path for start in starts for path in named_inputs(start, options.paths)}
         missing = tuple(sorted(path for path in named if not path.exists()))
         made = maker_of(starts[0].command) is not None
-        needs.append(JobNeeds(job.name, None, packages, missing, len(named), made))
+        needs.append(JobNeeds(job.name, None, missing, len(named), made))
     return tuple(needs), tuple(every)
 
 
@@ -119,19 +114,11 @@ def _decodes_images(folder: Path) -> bool:
     return False
 
 
-def missing_packages(command: Path) -> tuple[str, ...]:
-    """Return the packages that `command`, or the `main.py` beside it, imports although they are not installed.
-
-    Imports of the modules and packages beside it count too; an import whose failure is caught does not.
-    """
-    return tuple(sorted(name for name in _packages_of(command) if not _installed(name)))
-
-
 def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[Start]) -> None:
-    """Raise CotenantError if a tenant that imports torch has less memory than that takes.
+    """Raise CotenantError if a tenant that is a benchmark of ours has less memory than torch takes.
 
-    A script without torch may need less, so that only the plan's own least memory is required for it. If slices do not
-    limit memory, each tenant is taken to have an equal part of the machine's.
+    Another program may need less, so that only the plan's own least memory is required for it. If slices do not limit
+    memory, each tenant is taken to have an equal part of the machine's.
     """
 
     def least(plan: Plan) -> int:
@@ -148,7 +135,7 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
     if least(planned) >= TORCH_BYTES:
         return
     together = (start for start in starts if not start.solo and start.cell.job.group == "student")
-    importing = (start.label for start in together if any("torch" in _packages_of(of.command) for of in start.programs))
+    importing = (start.label for start in together if any(task_of(of.command) for of in start.programs))
     label = next(importing, None)
     if label is None:
         return
@@ -160,72 +147,3 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
         if most
         else "Use a smaller --reserve, or a machine of more memory.",
     )
-
-
-@cache
-def _packages_of(command: Path) -> frozenset[str]:
-    """Return the top-level packages that a program, the files beside it and the modules of cotenant import.
-
-    Of a script that is not in Python it is the `main.py` beside it.
-    """
-    program = command if command.suffix == ".py" else command.parent / "main.py"
-    packages: set[str] = set()
-    waiting, seen = [program], {program}
-    while waiting:
-        file = waiting.pop()
-        # In cotenant only imports at the top of modules count: this program calls few of the functions.
-        for name in _imports(file, everywhere=file.parent == program.parent):
-            package = name.partition(".")[0]
-            ours = _files_of(SOURCE_ROOT if package == "cotenant" else program.parent, name)
-            packages |= set() if ours else {package}
-            waiting += set(ours) - seen
-            seen |= set(ours)
-    return frozenset(packages - {"cotenant"} - sys.stdlib_module_names)
-
-
-@cache
-def _files_of(root: Path, dotted: str) -> list[Path]:
-    """Return the files of a module below `root` and of its packages; the last word may be a name in a module."""
-    paths = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
-    files = [file for place in paths for file in (place / "__init__.py", place.with_suffix(".py"))]
-    return [file for file in files if file.is_file()]
-
-
-@cache
-def _imports(file: Path, everywhere: bool) -> tuple[str, ...]:
-    """Return the dotted names that a file imports, with `everywhere` also within functions.
-
-    Each file is parsed once, as most programs of a suite import the same files of ours.
-    """
-    names: list[str] = []
-    try:
-        waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
-    except (OSError, SyntaxError, ValueError):
-        return ()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import):
-            names += (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names += (f"{node.module}.{alias.name}" for alias in node.names)
-        elif not _optional(node) and (everywhere or not isinstance(node, ast.FunctionDef)):
-            waiting += ast.iter_child_nodes(node)
-    return tuple(names)
-
-
-def _optional(node: ast.AST) -> bool:
-    """Return whether the imports in a node are optional: only for types, or with a handler if they fail."""
-    if isinstance(node, ast.If):
-        return ast.unparse(node.test).endswith("TYPE_CHECKING")
-    if not isinstance(node, ast.Try):
-        return False
-    caught = (ast.unparse(handler.type) if handler.type else "Exception" for handler in node.handlers)
-    return any(_EXCUSED & set(re.findall(r"\w+", names)) for names in caught)
-
-
-@cache
-def _installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except (ImportError, ValueError):
-        return False

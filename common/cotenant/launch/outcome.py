@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cotenant.errors import EXIT_USAGE
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.alone import WentOn
+from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.memory import out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
+from cotenant.launch.tenant import BETWEEN_LINES, Reason, Tenant, TenantSpec, signal_name
 from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Reading, Span
+from cotenant.suite.variables import flag_name, is_flag
 
 MESSAGE_LIMIT = 2000
+LOG_ENDS = "Its log ends: "
 # Python's message on a failed import at the top of a program, which could not send a message yet.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
@@ -35,7 +39,8 @@ class TenantResult:
     read_back: ReadBack = field(default_factory=ReadBack)
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
-    origin: dict[str, Any] = field(default_factory=dict)
+    refused: bool = False
+    """Whether it ended before READY as programs do that refuse an argument: by a message, or with exit status 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,30 @@ class LaunchResult:
 def result_of(tenant: Tenant, killed_outside: int) -> TenantResult:
     """Return the result of a tenant that has ended, in a launch with so many kills for memory outside its slices."""
     outcome, message = outcome_of(tenant, killed_outside)
-    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin)
+    was_ready = any(rank.ready is not None for rank in tenant.ranks.values())
+    refused = outcome == "failed" and not was_ready and (tenant.joined or tenant.status == EXIT_USAGE)
+    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, refused)
     return TenantResult(tenant.spec, outcome, message, *seen)
+
+
+def refusal(result: LaunchResult, typed: Collection[str]) -> str:
+    """Return the message of a tenant that refused one of the `typed` words, and names it; "" without one.
+
+    A wrong argument of the job file is not among these words: it fails its own cells only.
+    """
+    flags = {flag_name(word) for word in typed if is_flag(word)}
+    flags |= {name for names in (BATCH_FLAGS, WORKERS_FLAGS) if flags.intersection(names) for name in names}
+    named = [rf"(?<![\w-]){re.escape(flag)}(?![\w-])" for flag in flags]
+    named += [f"'{re.escape(word)}'" for word in typed if not is_flag(word)]
+    for tenant in result.tenants:
+        if tenant.refused and named:
+            sentence, _, tail = tenant.message.partition(LOG_ENDS)
+            if re.search("|".join(named), sentence):
+                return sentence.strip()
+            # Programs print the flags that they know above their complaint.
+            if re.search("|".join(named), tail.rpartition(BETWEEN_LINES)[2]):
+                return tenant.message
+    return ""
 
 
 def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError) -> tuple[TenantResult, ...]:
@@ -154,4 +181,4 @@ def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
 
 
 def _quoted_tail(tail: str) -> str:
-    return f"Its log ends: {tail}" if tail else "Its log is empty."
+    return f"{LOG_ENDS}{tail}" if tail else "Its log is empty."

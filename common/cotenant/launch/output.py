@@ -56,10 +56,9 @@ class Output:
         self._reserve.close()
         self.directory.close()
 
-    def write(self, name: str, content: bytes) -> dict[str, str]:
-        """Write a file whole or not at all; return its SHA-256 by its name."""
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole or not at all."""
         self._do(partial(write_into, self.directory, name, content))
-        return {name: hashlib.sha256(content).hexdigest()}
 
     def keep(self, records: Iterable[Record], time: datetime) -> dict[str, str]:
         """Write every record that can be written; return the SHA-256 of each file by its name."""

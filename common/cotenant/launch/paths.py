@@ -26,10 +26,8 @@ from cotenant.text import listed
 REMEDY = "Remove it by hand, as root where it is another user's."
 MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 SOCKET_PATH_BYTES = 107
-MPS = "mps"
-"""The directory of the MPS daemon's pipes, beside the tenants' sockets."""
-SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/mps/control_privileged")
-"""Bytes of the longest name below the sockets' root, which is one of the MPS daemon's."""
+SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/dt4095/pymp-12345678/listener-12345678")
+"""Bytes of the longest name below the sockets' root, which is one of multiprocessing's in a program of `exec`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,6 @@ class RunPaths:
     @property
     def logs(self) -> Path:
         return self.output / "logs"
-
-    @property
-    def mps(self) -> Path:
-        return self.sockets / MPS
 
     def socket_of(self, tenant: int) -> Path:
         return self.sockets / f"t{tenant}"

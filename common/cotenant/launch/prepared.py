@@ -34,7 +34,7 @@ class PreparedSuite:
         self.backend.oom_group = options.limits.on_oom == "group"
         self._resolver = Resolver(options, machine, self._chosen)
         if options.share is not None:
-            check_share(options.share, machine.accelerators, self.backend)
+            check_share(options.share)
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.backend, self.starts)
         self.left_out = self._resolver.left_out()

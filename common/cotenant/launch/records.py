@@ -339,12 +339,10 @@ def _place(
         share=shared_device(
             slice_,
             [spec.slice for spec in start.specs],
-            tenant.read_back,
             statement.checked.observed,
             meters,
         ),
         group=program.cell.job.group,
-        run_class="tuned" if program.cell.job.tuned else "base",
         vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
@@ -362,7 +360,6 @@ def _place(
         solo=start.solo,
         baseline=start.baseline,
         stands_for=[*start.stands_for],
-        origin=tenant.origin,
         duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
     )
 

@@ -21,7 +21,6 @@ from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
 from cotenant.results.journal import ARGUMENTS, Journal, Launched, Started, now, read_journal
 from cotenant.results.record import Record, restored
-from cotenant.suite.duets import BETWEEN
 from cotenant.suite.task_source import harness_version, task_of, version_of
 from cotenant.text import listed, many
 
@@ -109,7 +108,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     sources = [version_of(task) for task in map(task_of, sorted(commands)) if task is not None]
     return {
         "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
-        ARGUMENTS: json.dumps(words_without(_typed(options))),
+        ARGUMENTS: json.dumps(words_without(options.typed)),
         "the slices": "; ".join([*(words for _, words in slices), *reserve]),
         "isolation": backend,
         "--share": str(options.share),
@@ -127,11 +126,6 @@ def _slice_words(slice_: Slice) -> str:
     """Return a slice's processors, its memory's nodes and its devices; not its bytes, which may change with a boot."""
     devices = [f"{device.name} {device.index}" for device in slice_.accelerators]
     return ", ".join([f"{format_list(slice_.processors)} on node {format_list(slice_.nodes)}", *devices])
-
-
-def _typed(options: Options) -> Sequence[str]:
-    """Return the words behind `--`; in a duet its sides have them."""
-    return options.extra if options.duet is None else (*options.duet.sides[0], BETWEEN, *options.duet.sides[1])
 
 
 def _work_of(program: Program) -> list[object]:

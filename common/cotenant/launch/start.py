@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, 
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec, duet_place
+from cotenant.machine.nvidia import mps_pipes
 from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
@@ -48,11 +50,11 @@ from cotenant.suite.cells import (
     swept,
     without_unsupported,
 )
-from cotenant.suite.duets import Duet
+from cotenant.suite.duets import BETWEEN, Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import JOINED, Mix
-from cotenant.suite.pressure import LAUNCHED, level_of, why_unpressed
+from cotenant.suite.pressure import why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
@@ -98,6 +100,11 @@ class Options:
     cluster: Cluster | None = None
     """This host's place among several, over which every launch of the group `all` extends."""
     extra: tuple[str, ...] = ()
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The words behind `--`; in a duet its sides have them."""
+        return self.extra if self.duet is None else (*self.duet.sides[0], BETWEEN, *self.duet.sides[1])
 
     def plan(self, machine: Machine) -> Plan:
         """Return each tenant's slice of a machine. Raises CotenantError."""
@@ -434,18 +441,14 @@ class Resolver:
         mix: str = "",
         pairing: Pairing | None = None,
     ) -> Start:
-        """Return the launch of all tenants: by blocks, unless one is a neighbour that presses even when frozen."""
+        """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options = self._options
-        known = (level_of(program.cell.label) for program in programs)
-        at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
         by_design = options.duet is not None or options.crowd is not None
         start = self._start(label, programs, slices, in_parts=by_design or pairing is not None)
         start = replace(start, mix=mix, takes_turns=by_design, pairing=pairing, crowd=options.crowd)
         if options.baseline != "blocks" or len(programs) < 2:
             return start
-        refusal = "a neighbour presses also while it is held still" if at_rest_too else ""
-        if options.counted_by:
-            refusal = f"{options.counted_by} says how much is observed"
+        refusal = f"{options.counted_by} says how much is observed" if options.counted_by else ""
         cells = [program.cell.label for program in programs]
         goes_on = one_of_each_kind(slices, self._machine, cells) if pairing is None else ()
         # A neighbour of ours needs no baseline.
@@ -502,8 +505,8 @@ class Resolver:
             environment = environment_without_jobs(environment, foreign, temporary)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
-            # A missing directory cannot be bound; the default one is below the base.
-            places |= {paths.data} if paths.data.is_dir() else set()
+            # A missing directory cannot be bound; the default one for data is below the base.
+            places |= {place for place in (paths.data, mps_pipes(os.environ)) if place.is_dir()}
             words = options.image.around(words, slice_.accelerators, places, environment)
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
 

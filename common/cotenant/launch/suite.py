@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from cotenant.errors import NodeLostError
+from cotenant.errors import CotenantError, NodeLostError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.launch import data
@@ -19,7 +19,7 @@ from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
 from cotenant.launch.paths import cleared
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
@@ -59,7 +59,10 @@ class SuiteRun:
     records: list[Record] = field(default_factory=list, init=False)
 
     def run(self) -> SuiteResult:
-        """Launch every cell. Raises CotenantError; leaves no process or cgroup behind."""
+        """Launch every cell. Raises CotenantError, also if a program refuses words after `--`.
+
+        It leaves no process or cgroup behind.
+        """
         begin_s = time.monotonic()
         with self._running() as (resources, interruption, stack):
             coordinator = self._gather(stack, interruption)
@@ -67,11 +70,13 @@ class SuiteRun:
             starts = recorder.begin(self.tell)
             restored = len(self.records)
             launcher = Launcher(self.suite, resources, interruption, self.observer)
-            _Launches(launcher, recorder, coordinator, self.tell, self.earlier).run(starts)
+            refused = _Launches(launcher, recorder, coordinator, self.tell, self.earlier).run(starts)
             recorder.end(interruption.requested)
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
             resources.output.check_name()
+        if refused:
+            raise CotenantError(refused)
         # A caller that launches more after this has to know of a signal that came while slices were removed.
         return SuiteResult(self.records, interruption.requested, self.records[restored:])
 
@@ -133,8 +138,9 @@ class _Launches:
     tell: Callable[[str], None]
     earlier: int
 
-    def run(self, starts: Sequence[Start]) -> None:
-        """Make these launches until one fails under `--raise`, a node is lost, or a signal comes. Raises."""
+    def run(self, starts: Sequence[Start]) -> str:
+        """Make these launches until one fails under `--raise`, a program refuses words after `--`, a node is lost, or a
+        signal comes. Return the refusal, "" without one. Raises CotenantError."""
         suite, interruption = self.launcher.suite, self.launcher.interruption
         options = suite.options
         positions = {start.key: place for place, start in enumerate(suite.starts, start=1)}
@@ -142,20 +148,25 @@ class _Launches:
         launched: set[str] = set()
         for start, missing in ready:
             if interruption.requested:
-                return
+                break
             launched.add(start.key)
             limits = options.limits
             if suite.pace is not None:
                 left = [other for other in starts if other.key not in launched]
                 limits = suite.pace.limits(limits, [start, *left])
-            records = self._launch(positions[start.key], start, missing, limits)
+            result, records = self._launch(positions[start.key], start, missing, limits)
+            if message := refusal(result, options.typed):
+                return f"{start.label}: {message}"
             if options.raise_error and not all(record.completed for record in records):
-                return
+                break
             if self.coordinator is not None and (lost := self.coordinator.lost()) is not None:
                 self.tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
-                return
+                break
+        return ""
 
-    def _launch(self, position: int, start: Start, missing: str | None, limits: Limits) -> list[Record]:
+    def _launch(
+        self, position: int, start: Start, missing: str | None, limits: Limits
+    ) -> tuple[LaunchResult, list[Record]]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
         output, begin_s = resources.output, time.monotonic()
@@ -181,7 +192,7 @@ class _Launches:
             # The records are kept first. The suite ends, as the next launch would not be alone.
             with isolation_errors():
                 raise NotIsolatedError(result.left_behind)
-        return records
+        return result, records
 
     def _result(self, start: Start, missing: str | None, limits: Limits) -> LaunchResult:
         """Return the result of a launch on all its nodes."""

@@ -9,9 +9,8 @@ import socket
 import stat
 import subprocess
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
@@ -26,6 +25,7 @@ from cotenant.results.record import Side
 from cotenant.suite.foreign import Foreign
 
 LOG_TAIL_LINES = 5
+BETWEEN_LINES = " | "
 LOG_TAIL_BYTES = 8192
 
 Reason = tuple[str, str]
@@ -101,8 +101,6 @@ class Tenant:
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
-    origin: dict[str, Any] = field(default_factory=dict)
-    """The files and variables with which its interpreter started (`origin_of`)."""
 
     @property
     def index(self) -> int:
@@ -214,15 +212,13 @@ class Tenant:
         own = rank_log(self.spec.log, rank).name
         log = own if self.logs.kind_of(own) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
-        return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
+        return BETWEEN_LINES.join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(
-    spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: Directory, shm_of: Path | None = None
-) -> Tenant:
+def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: Directory) -> Tenant:
     """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError.
 
-    Its log is made in `logs`. `shm_of`: the mount namespace whose /dev/shm it uses.
+    Its log is made in `logs`.
     """
     # A tenant of an earlier launch may have removed these directories.
     spec.socket.parent.mkdir(mode=0o700, exist_ok=True)
@@ -238,8 +234,7 @@ def start_tenant(
         undo.callback(ours.close)
         with theirs, logs.open(spec.log.name, "xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
-            entry = replace(live.entry, shm_of=shm_of)
-            process = start(entry, theirs.fileno(), log.fileno(), spec.command, environment)
+            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)

@@ -32,8 +32,8 @@ from cotenant.tuning.search import NO_EFFECT, Knob, Search, Space
 from cotenant.tuning.trial import Setting, Trial
 
 NUMBER = "--number"
-BATCH, WORKERS, FORMAT, GRAPH, COMPILE = "batch-size", "workers", "channels-last", "graph", "compile"
-KNOBS = (BATCH, WORKERS, FORMAT, GRAPH, COMPILE)
+BATCH, WORKERS, FORMAT, COMPILE = "batch-size", "workers", "channels-last", "compile"
+KNOBS = (BATCH, WORKERS, FORMAT, COMPILE)
 """The settings that may be tuned, in this order; none of them changes the work of an item."""
 OTHER_WORK, OTHER_ITEMS = "other_work", 0.1
 """The outcome of a trial whose rows hold more or fewer items than the job's own, and the relative difference for it."""
@@ -73,7 +73,7 @@ class Tuner:
         self.base, self.command, self.tenancy = start.cell, start.command, tenancy(suite)
         space = Space(
             base=Setting(size),
-            knobs=tuple(_knobs(knobs, start, options.paths, machine)),
+            knobs=tuple(_knobs(knobs, start, options.paths)),
             sized=BATCH in knobs,
             tenants=len(start.specs),
             longest_step_s=LONGEST_STEP_S,
@@ -184,21 +184,20 @@ def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
         cell.job,
         args=tuple((flag, (value,)) for flag, value in (args | flags).items()),
         stem=".".join([cell.label, f"b{setting.batch_size}", *words]),
-        tuned=True,
     )
 
 
-def _knobs(names: Collection[str], start: Start, paths: RunPaths, machine: Machine) -> Iterator[Knob]:
-    """Yield the knobs beside the batch size that can have an effect, in order: workers only if files are read, graphs
-    only with a device. One that a benchmark ignores costs a launch."""
+def _knobs(names: Collection[str], start: Start, paths: RunPaths) -> Iterator[Knob]:
+    """Yield the knobs beside the batch size that can have an effect, in order: workers only if files are read. One
+    that a benchmark ignores costs a launch."""
     spec = start.specs[0]
     command, processors = spec.command, len(spec.slice.processors)
     if WORKERS in names and named_inputs(start, paths):
         own = number_behind(command, *WORKERS_FLAGS)
         powers = [0, *(1 << octave for octave in range((2 * processors).bit_length()))]
         yield Knob(WORKERS_FLAGS[0], tuple(count for count in powers if count != own))
-    for name in (FORMAT, GRAPH, COMPILE):
-        if name in names and (name != GRAPH or machine.accelerators):
+    for name in (FORMAT, COMPILE):
+        if name in names:
             yield Knob(f"--no-{name}" if f"--{name}" in command else f"--{name}")
 
 

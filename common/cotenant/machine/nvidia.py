@@ -307,10 +307,14 @@ def mps_daemon(root: Path, environ: Mapping[str, str]) -> bool:
 
     NVML shows neither before the first client.
     """
-    pipe = environ.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps"
-    if not (root / pipe.lstrip("/") / "control").exists():
+    if not (root / mps_pipes(environ).relative_to("/") / "control").exists():
         return False
     return any(read_text(root / f"proc/{pid}/comm") == _MPS_CONTROL for pid in numbered(root / "proc"))
+
+
+def mps_pipes(environ: Mapping[str, str]) -> Path:
+    """Return the directory where clients of MPS look for its daemon."""
+    return Path("/", environ.get("CUDA_MPS_PIPE_DIRECTORY") or "tmp/nvidia-mps")
 
 
 def slowdowns(reasons: int) -> tuple[str, ...]:

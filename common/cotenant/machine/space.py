@@ -22,7 +22,7 @@ class HostMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedMemory:
+class DevShm:
     """The file system at /dev/shm."""
 
     size_bytes: int
@@ -36,13 +36,13 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
     return HostMemory(*(kilobytes(values.get(name, "")) for name in names))
 
 
-def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
+def shared_memory(root: Path = Path("/")) -> DevShm | None:
     """Return the size of /dev/shm and its free bytes, None where there is none."""
     try:
         usage = shutil.disk_usage(root / "dev/shm")
     except OSError:
         return None
-    return SharedMemory(usage.total, usage.free)
+    return DevShm(usage.total, usage.free)
 
 
 def is_in_memory(directory: Path, root: Path = Path("/")) -> bool:

@@ -31,8 +31,6 @@ LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
 WARM_UP_VARIABLE = "COTENANT_WARM_UP"
 """`alone` where tenants that have processors by turns are to warm up by turns."""
-DAEMON_VARIABLE = "COTENANT_DAEMON"
-"""The run of which a process is the MPS daemon, or a server of it."""
 DEVICE_MEMORY_VARIABLE = "COTENANT_DEVICE_MEMORY"
 """The bytes of device memory that a tenant holds itself to, where nothing else does."""
 LINE_LIMIT_BYTES = 16 << 20

@@ -8,7 +8,6 @@ from functools import lru_cache
 from statistics import fmean, median
 from typing import NamedTuple
 
-from cotenant.checkout import PROGRAM
 from cotenant.report.alone import Side, sliced
 from cotenant.report.beside import outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_sentence, pairs_sentence
@@ -28,7 +27,7 @@ NAMED = 4
 """Most users whose numbers all stand in a sentence; with more, only the lowest and the highest do."""
 HOUR_S = 3600.0
 MOST_HOSTS = 4
-"""Most hosts side by side; for more there is no answer, but a verdict on each (`fleet report`)."""
+"""Most hosts whose jobs stand side by side, and that have an answer each."""
 UNNAMED = "an unnamed host"
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
@@ -111,11 +110,11 @@ def answer(summary: Summary) -> str:
 def answers(summary: Summary) -> list[str]:
     """Return the answer of each host: whether there is one, each user's kept share, and who keeps least.
 
-    No sentence covers several hosts; for more than a few a single one says that there is no common answer.
+    No sentence covers several hosts, and of more than a few there is none.
     """
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
-        return [f"{len(hosts)} hosts have no answer in common: {PROGRAM} fleet report DIR judges each of them."]
+        return []
     if len(hosts) > 1:
         return [f"{host or UNNAMED}: {' '.join(sentences(of_host))}" for host, of_host in hosts.items()]
     text = " ".join(sentences(summary))

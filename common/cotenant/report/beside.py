@@ -20,7 +20,7 @@ from cotenant.stats.interference import MixMeasures, energy_over_alone, mix_meas
 from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import AcrossLaunches
 
-SLICES, INSTANCES = "slices", "mig"
+SLICES = "slices"
 """The modes of tenants that share processors but no device, and of tenants with a device instance each."""
 
 
@@ -157,8 +157,7 @@ def tenants_of(job: JobSummary) -> list[TenantBeside]:
                 doubts=job.doubts,
                 mode=mode,
                 sharers=sharers,
-                # A tenant of an instance has the same instance when alone.
-                entitlement=(None if mode == INSTANCES else first["entitlement"]) or 1 / sharers,
+                entitlement=first["entitlement"] or 1 / sharers,
                 steps=_steps(rows[who]),
                 steps_alone=_steps(alone.rows.get(who, {}).values()),
             )

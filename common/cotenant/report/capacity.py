@@ -101,7 +101,7 @@ def _has(requirement: Requirement) -> str:
 def _unbound(found: Carried) -> str:
     busy = "" if found.busy is None or found.alone is None else f"{found.busy:.1f} of {found.alone.processors} "
     kept = f"They kept {busy}processors busy: " if busy else "Nobody counted what they kept busy: "
-    return f"{kept}the limit may be bandwidth, caches, a disk (--sense tells), or other work on this machine."
+    return f"{kept}the limit may be bandwidth, caches, a disk (--pressure tells), or other work on this machine."
 
 
 def _next(found: Carried) -> str:

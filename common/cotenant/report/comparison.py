@@ -18,9 +18,7 @@ from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 from cotenant.text import joined, printable
 
-HOST, CLASS, BENCHMARK, ITEM = "host", "class", "benchmark", "work_of_an_item"
-OF_TUNING = (BENCHMARK, "batch_size", "kernels")
-"""The words that may differ, beside the class, between a job and its tuned form; the work of an item may not."""
+HOST, BENCHMARK, ITEM, BATCH_SIZE = "host", "benchmark", "work_of_an_item", "batch_size"
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 TOO_CLOSE = "too close to the margin to tell with 1000 launches"
@@ -165,9 +163,9 @@ def _line(job: str, sides: Sides, margin: float, reason: str | None, same: bool)
         notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
     if unknown := [side for side, of in sides.items() if not all(_values(of, BENCHMARK))]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
-    if len(tuned := [side for side, of in sides.items() if "tuned" in _values(of, CLASS)]) == 1:
-        sizes = ("-".join(sorted(map(str, _values(of, "batch_size")))) for of in sides.values())
-        notes.append(f"{tuned[0]} is tuned, batch size {' -> '.join(sizes)}")
+    sizes = ["-".join(sorted(map(str, _values(of, BATCH_SIZE) - {None}))) for of in sides.values()]
+    if sizes[0] != sizes[1] and all(sizes):
+        notes.append(f"batch size {' -> '.join(sizes)}")
     if unaudited := [side for side, of in sides.items() if False in _values(of, "audited")]:
         notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
     hosts = [" and ".join(_hosts(of)) for of in sides.values()]
@@ -189,8 +187,8 @@ def _incomparable(sides: Sides, allowed: Collection[str], same: bool) -> str | N
         if (mixed := mixture(launches, allowed)) is not None:
             return f"{side} has launches of {mixed}; name a directory of one"
     beside = {*allowed}
-    if CLASS in allowed and len({"tuned" in _values(of, CLASS) for of in sides.values()}) > 1:
-        beside.update(OF_TUNING)
+    if BATCH_SIZE in allowed:
+        beside.update((BENCHMARK, "kernels"))  # They follow the batch size; the work of an item does not.
     if BENCHMARK in allowed:
         beside.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
     every = [*itertools.chain.from_iterable(sides.values())]

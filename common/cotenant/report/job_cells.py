@@ -51,7 +51,7 @@ def verdict_note(job: JobSummary) -> str:
 
 
 def is_audited(job: JobSummary) -> bool:
-    return all(job.members.columns("audited")["audited"])
+    return False not in job.members.columns("audited")["audited"]
 
 
 def worst_rule(job: JobSummary) -> str:

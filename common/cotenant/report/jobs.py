@@ -1,13 +1,12 @@
-"""The jobs of a summary as a grid, and those of several hosts side by side: a row per job, rates in columns."""
+"""The jobs of a summary as a grid: a row per job, rates in columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from cotenant.report.answer import MOST_HOSTS, UNNAMED, answers
+from cotenant.report.answer import UNNAMED, answers
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -22,7 +21,6 @@ from cotenant.report.grid import (
     number,
     place_columns,
     row,
-    table,
     text_column,
     word,
 )
@@ -37,18 +35,15 @@ from cotenant.report.job_cells import (
     shared,
     steps_cell,
     tenant_rates,
-    verdict_note,
     within_cell,
     worst_over_best_cell,
 )
-from cotenant.report.kept import percents
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, together_percent
 from cotenant.report.problems import first_steps, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.launches import grouped
-from cotenant.results.record import CLEAN
 from cotenant.results.targets import Target
 from cotenant.text import joined, printable
 
@@ -254,35 +249,3 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "doubt": job.doubt and {"rule": job.doubt.rule, "records": job.doubt.records},
         "findings": job.findings,
     }
-
-
-# Hosts side by side
-
-OF_HOSTS = (
-    "Each user's rate, and what all users of the host keep of their rates alone there; "
-    "compare A B --allow host judges whether two hosts differ beyond noise."
-)
-
-
-def hosts_grid(summary: Summary) -> Grid:
-    """Return the jobs of a few hosts side by side; the grid is empty for one host, and for more than a few."""
-    hosts = list(summary.hosts)
-    if not 1 < len(hosts) <= MOST_HOSTS:
-        return Grid((), ())
-    columns: list[Column[Sequence[JobSummary]]] = [
-        text_column("job", lambda jobs: jobs[0].label),
-        text_column("unit", lambda jobs: _unit(jobs[0])),
-        *(Column(host or UNNAMED, partial(_of_host, host), left=True) for host in hosts),
-    ]
-    jobs = grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).values()
-    return table(columns, jobs, notes=[((OF_HOSTS, "dim"),)])
-
-
-def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:
-    job = next((job for job in jobs if job.host == host), None)
-    if job is None:
-        return Cell()
-    kept = job.kept.get(None)
-    keep = "" if kept is None else f"keep {percents(kept)}"
-    note = joined(", ", keep, "" if job.verdict == CLEAN else job.verdict, verdict_note(job))
-    return Cell(tenant_rates(job), note=note)

@@ -17,8 +17,9 @@ from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_sentences, duets_grid
 from cotenant.report.grid import Grid
+from cotenant.report.hosts import host_sentences, hosts_grid, jobs_on_hosts_grid
 from cotenant.report.interference import interference_blocks, interference_grid
-from cotenant.report.jobs import explanations, facts, hosts_grid, jobs_grid
+from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
@@ -81,7 +82,7 @@ def page(
     lost = [*summary.losses, *losses(summary.in_duets)]
     scores = against.scores.values() if against else ()
     several, duets = len(summary.hosts) > 1, duet_sentences(summary.in_duets)
-    said = answers(summary) if several else sentences(summary)
+    said = [*host_sentences(summary), *answers(summary)] if several else sentences(summary)
     return template("report.html.j2").render(
         title=title,
         answer=said or duets[:DUETS_ON_TOP],
@@ -91,6 +92,7 @@ def page(
         cards=[*(_score_cards(against) if against else ()), *_host_cards(summary, findings)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
         hosts=hosts_grid(summary),
+        jobs_on_hosts=jobs_on_hosts_grid(summary),
         duets=duets_grid(summary.in_duets),
         of_duets=OF_DUETS,
         results=jobs_grid(summary, against.targets if against else {}),

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cotenant.report import prediction, sense, share
+from cotenant.report import pressure, share
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
-from cotenant.report.pictures.curves import MEASURES, sensitivity, shares_of, signs, worth
+from cotenant.report.pictures.curves import MEASURES, over_pressure, shares_of, signs, worth
 from cotenant.report.pictures.rows import progress_bars
+from cotenant.report.pressure import PressureCurve, words_of
 from cotenant.report.renderers import Picture, Section
-from cotenant.report.sense import Sensitivity, words_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
@@ -30,12 +30,8 @@ MEANT = {
     "llc": "llc: last-level cache",
     "dram": "dram: memory bandwidth",
     "disk": "disk: reads of a disk",
-    "memory": "memory: resident memory",
-    "pcie": "pcie: copies to a device and back",
     "sm": "sm: a device's multiprocessors",
     "hbm": "hbm: bandwidth of a device's memory",
-    "l2": "l2: a device's last-level cache",
-    "launch": "launch: starts of kernels",
 }
 
 
@@ -76,21 +72,13 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
 
 
 def under_pressure(summary: Summary) -> dict[str, Any] | None:
-    """Return the page's part on launches beside neighbours of known pressure: curves as small multiples, fingerprints,
-    predictions. None without a curve."""
-    curves = sense.sensitivities(summary)
-    shown = [each for each in curves if each.curve is not None]
-    if not shown:
-        return None
-    return {
-        "jobs": list(_jobs(shown)),
-        "explanation": f"{sense.LEGEND} {OF_CURVES}",
-        "fingerprints": sense.fingerprints_grid(curves),
-        "predictions": prediction.prediction_grid(prediction.predictions(summary, curves)),
-    }
+    """Return the page's part on launches beside neighbours of known pressure: curves as small multiples.
+    None without a curve."""
+    shown = [each for each in pressure.pressure_curves(summary) if each.curve is not None]
+    return {"jobs": list(_jobs(shown)), "explanation": f"{pressure.LEGEND} {OF_CURVES}"} if shown else None
 
 
-def _jobs(shown: Sequence[Sensitivity]) -> Iterator[Section]:
+def _jobs(shown: Sequence[PressureCurve]) -> Iterator[Section]:
     """Yield the jobs' curves on one axis of shares, with a picture for each resource."""
     ends, several = shares_of(shown), len({each.conditions.host for each in shown}) > 1
     by_job = grouped(shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job))
@@ -98,7 +86,7 @@ def _jobs(shown: Sequence[Sensitivity]) -> Iterator[Section]:
         by_resource = grouped(of_job, lambda each: each.conditions.resource)
         pictures = [
             Picture(
-                sensitivity(of, ends, f"sense{number}-{at}"),
+                over_pressure(of, ends, f"pressure{number}-{at}"),
                 MEANT.get(resource, resource),
                 "; ".join(map(words_of, of)),
             )

@@ -114,7 +114,7 @@ def _point(job: JobSummary) -> SharePoint:
 
 LEGEND = (
     "K: users on each device or slice. STP: the sum of rates over those alone, how many whole devices the shared ones "
-    "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices. Of mig a whole device is an instance."
+    "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices."
 )
 FIELDS = (
     *("suite", "host", "job", "isolation", "mode", "sharers", "entitlement"),

@@ -30,7 +30,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.trust import Doubt, doubts
-from cotenant.results.columns import IN_DUET, SENSED
+from cotenant.results.columns import BESIDE_PRESSURE, IN_DUET
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -179,9 +179,11 @@ def summarise(records: Rows) -> Summary:
     def rows(chosen: pl.Expr) -> Rows:
         return Rows(table, newest.select(pl.col(AT).filter(chosen))[AT].to_list())
 
-    in_duets, beside_levels, own = rows(IN_DUET), {*rows(SENSED).at}, ~SENSED & ~IN_DUET
-    if sensed := len(beside_levels):
-        notes.append(f"{sensed} records beside neighbours of known pressure: --table sense has their curves.")
+    in_duets, beside_levels, own = rows(IN_DUET), {*rows(BESIDE_PRESSURE).at}, ~BESIDE_PRESSURE & ~IN_DUET
+    if beside_levels:
+        notes.append(
+            f"{len(beside_levels)} records beside neighbours of known pressure: --table pressure has their curves."
+        )
     jobs: list[JobSummary] = []
     pressed: list[JobSummary] = []
     counted = newest.filter(~IN_DUET)

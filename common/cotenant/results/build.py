@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from cotenant.choices import RunClass
 from cotenant.confidential import Conceal, arguments_without, by_new_key, words_without
 from cotenant.finding import Finding, by_benchmark
 from cotenant.machine.accelerators import peak_of
@@ -63,7 +62,6 @@ class TenantPart(msgspec.Struct, frozen=True):
     ignored: list[str] = []
     item: str = ""
     version: str = ""
-    harness: str = ""
     number: int | None = None
     repeat: int | None = None
     load_end_ns: int = 0
@@ -156,8 +154,6 @@ class Placement:
     share: SharedDevice | None = None
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
-    run_class: RunClass = "base"
-    origin: dict[str, Any] = field(default_factory=dict)
     duet: DuetPart | None = None
 
 
@@ -245,8 +241,6 @@ def build_record(
         cpu_cores=place.cpu_cores,
         devices=devices,
         version=part.version,
-        harness=part.harness,
-        origin=place.origin,
         unique_id=unique_id(place.name, part.version, part.arguments),
         suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
         start_time=common.started.isoformat(),
@@ -272,7 +266,6 @@ def build_record(
         stands_for=place.stands_for,
         mix=place.mix,
         neighbours=place.neighbours,
-        run_class=place.run_class,
         group=place.group,
         skip=max(0, statement.skip),
         asked=statement.asked,

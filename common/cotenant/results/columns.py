@@ -1,7 +1,7 @@
 """THE table: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
-be equal where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
+be equal where rates are compared, and `help records`. Reports compute with rows: raw observations, samples of
 meters and sentences of findings are in the records only.
 """
 
@@ -181,10 +181,9 @@ COLUMNS: tuple[RecordColumn, ...] = (
         at="observed.work_learned",
     ),
     # Values that have to be equal, in the order in which a difference is named.
-    text("run_class", "`base`, or `tuned`: its arguments were searched for", equal=True, word="class"),
+    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
-    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
     text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
     whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
     whole("tenants", "tenants of the launch", equal=True),
@@ -197,7 +196,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     text(
         "share",
-        "how tenants share its device, as it was seen: `exclusive`, `time`, `mps`, `mps:25`, `mig` or `dmem`",
+        "how tenants share its device, as it was seen: `exclusive`, `time`, `mps` or `mps:25`",
         "share.seen",
         equal=True,
     ),
@@ -222,12 +221,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         equal=True,
     ),
     whole("processors", "processors of the tenant's slice", "cpu_cores", equal=True),
-    flag(
-        "audited",
-        "false for a program that speaks the protocol by itself, whose number is its own word",
-        True,
-        equal=True,
-    ),
+    flag("audited", "false for a program that speaks the protocol by itself, whose number is its own word", equal=True),
     text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
     # Its outcome.
     measured(
@@ -286,7 +280,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("work_but_precision", "as `item_work`, whatever its name and precision: what a speed-up by precision is of"),
     text("shape", "the arguments that decide an item's work, whatever its precision and source, as JSON"),
     whole("losses_non_finite", "losses that are NaN or infinite", default=0),
-    text("loss_digest", "seed, steps, and hash of the first observations' mean losses: `100.30.1f0c9a...`"),
     whole("rows", "rows of a batch, as the harness sees them", "observed.rows"),
     number("items_per_row", "what the benchmark counts for a row: 1 where an item is one", "observed.items_per_row"),
     number(
@@ -378,7 +371,7 @@ TRUST = (
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
-SENSED = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
+BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""

@@ -6,7 +6,6 @@ A malformed value counts as missing, and the record is used without it.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -27,9 +26,6 @@ Fields = Mapping[str, Any]
 
 NAMED = 20
 """The most damaged parts of one file that are named; the others are counted."""
-DIGESTED = 5
-"""Nodes are compared by the losses of so many first observations: if a digest took all of them, launches of different
-lengths could not be compared."""
 EDITED = "it is not what its launch wrote: the journal beside it has another SHA-256"
 UNNAMED = "(unnamed)"
 """The job's name for a failure whose record has none, as in the original's records."""
@@ -208,9 +204,11 @@ class Decoded:
         return self.list_at("neighbours").count(self.cell) + 1 if self.text_at("mix") else tenants
 
     @property
-    def audited(self) -> bool:
-        """Like `Record.audited`; always true for other suites' records."""
-        return not self.ours or bool(self.at("harness")) or isinstance(self.at("observed", "audit"), Mapping)
+    def audited(self) -> bool | None:
+        """Whether our loop watched some of its steps; None without a rate, and true for other suites' records."""
+        if self.ours and self.at("statistics") is None:
+            return None
+        return not self.ours or isinstance(self.at("observed", "audit"), Mapping)
 
     @property
     def suite(self) -> str:
@@ -281,16 +279,6 @@ class Decoded:
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
 
     @property
-    def loss_digest(self) -> str:
-        """`seed.number.hash`, which is equal on all machines for deterministic work; empty with fewer than DIGESTED
-        mean losses."""
-        losses = part_of(self.list_at("epoch_loss")[:DIGESTED], list[Number]) or []
-        seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
-        if len(losses) < DIGESTED or seed is None or number is None:
-            return ""
-        return f"{seed}.{number}.{hashlib.sha256(json.dumps(losses).encode()).hexdigest()[:16]}"
-
-    @property
     def slice(self) -> str:
         planned = self.mapping_at("isolation", "planned")
         return ", ".join(f"{text_of(name).replace('_', ' ')} {planned[name]}" for name in sorted(planned))
@@ -328,11 +316,6 @@ class Decoded:
     def _arguments(self, without: frozenset[str]) -> dict[str, Any]:
         left_out = _OWN_FIELDS | without
         return {argument: value for argument, value in self.fields.items() if argument not in left_out}
-
-    @property
-    def run_class(self) -> str:
-        """The class of the run: `base` in older records without classes, and in those of other programs."""
-        return self.text_at("run_class") or "base"
 
 
 def _finding(fields: Fields) -> Finding:

@@ -16,8 +16,8 @@ from cotenant.results.record import Record
 
 # Repetition, seed, observations and the place of the report do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
-# Values that tuning may change, as they do not change the work of an item (docs/run-rules.md).
-TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "graph", "compile", "channels_last"})
+# Values that tuning may change, as they do not change the work of an item.
+TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "compile", "channels_last"})
 # Values that follow from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
 
@@ -37,7 +37,7 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     work = {key: value for key, value in arguments_without(arguments).items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
-    for flag in ("cached_batch", "graph", "deterministic"):
+    for flag in ("cached_batch", "deterministic"):
         # Older records, and programs without these flags, have no value for them.
         if not work.get(flag):
             work.pop(flag, None)

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from cotenant.choices import RunClass
 from cotenant.decoding import decoded
 from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
@@ -266,7 +265,7 @@ class SharedDevice(msgspec.Struct, frozen=True):
     """How a tenant shared its device with others of its launch."""
 
     asked: str
-    """The mode that was asked for: `time`, `mps`, `mps:25`, `mig` or `dmem`; empty where none was."""
+    """The mode that was asked for: `time`, `mps` or `mps:25`; empty where none was."""
     seen: str
     """The mode as the tenant and the kernel have it, or `exclusive`; empty where the tenant could not say."""
     sharers: int
@@ -310,12 +309,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Accelerators that it trained on: of its slice's, which `isolation` names, the first ones."""
     version: str
     """Hash of the benchmark's source."""
-    harness: str = ""
-    """Hash of cotenant.bench as the program imported it; empty of one that speaks the protocol by itself."""
-    origin: dict[str, Any] = {}
-    """The runner's view of the start: `harness`, the hash of its own cotenant.bench; `variables`, PYTHON* and LD_* that
-    the process was started with; `startup`, each sitecustomize and usercustomize on its PYTHONPATH. Each with its
-    SHA-256 and `set_by`: the `caller` of the runner, or the `program`."""
     unique_id: str
     """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     suite_start_time: str
@@ -368,8 +361,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
     neighbours: list[str] = []
     """In a mix: the jobs of the other tenants, sorted."""
-    run_class: RunClass = "base"
-    """`tuned`: the arguments of its job were searched for on a machine (docs/run-rules.md)."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int
@@ -400,7 +391,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     meters: dict[str, Any]
     """Samples while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
     observed: dict[str, Any]
-    """The work that really ran: dtype, device, world size, compiled or not."""
+    """The work that really ran: dtype, device, world size, whether compiled and in which mode."""
     findings: list[Finding]
     """The findings on the number's validity."""
     blocks: Blocks | None = None
@@ -409,11 +400,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """The share of its rate alone that it keeps beside the other tenants, by blocks; null where that is not known."""
     duet: DuetPart | None = None
     """Its part of a duet; null where it was in none."""
-
-    @property
-    def audited(self) -> bool:
-        """Whether it ran on cotenant.bench, whose loop audits it; older records show that by their audit."""
-        return bool(self.harness) or isinstance(self.observed.get("audit"), dict)
 
     @property
     def invalid(self) -> bool:

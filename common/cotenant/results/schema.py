@@ -1,7 +1,6 @@
-"""The record's schema and docs/records.md, generated from the record's types and the table's columns:
+"""The record's JSON Schema, made from the record's types:
 
-python -m cotenant.results.schema record > common/cotenant/results/record.schema.json
-python -m cotenant.results.schema page > docs/records.md
+python -m cotenant.results.schema > common/cotenant/results/record.schema.json
 """
 
 from __future__ import annotations
@@ -10,16 +9,12 @@ import ast
 import inspect
 import json
 import sys
-import textwrap
-from collections.abc import Iterable
-from itertools import pairwise, starmap
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from cotenant.finding import Finding
-from cotenant.results import columns
 from cotenant.results.record import (
     Blocks,
     DuetPart,
@@ -36,7 +31,6 @@ from cotenant.stats.describe import Description
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.kept import Kept, Spent
 
-TEMPLATE = Path(__file__).with_name("records.template.md")
 TYPES: tuple[type, ...] = (
     Record,
     Train,
@@ -85,69 +79,5 @@ def schema_text() -> str:
     return json.dumps(record_schema(), indent=2) + "\n"
 
 
-def page_text() -> str:
-    """Return the content of docs/records.md: its template with the tables."""
-    schema = record_schema()
-    of_types = []
-    for of in TYPES:
-        definition = schema["$defs"][of.__name__]
-        if of is not TYPES[0]:
-            of_types.append(f"### {of.__name__}\n\n{_paragraphs(definition['description'])}\n")
-        fields = definition["properties"].items()
-        of_types.append(_table("field", ((name, _kind(field), _meaning(field)) for name, field in fields)))
-    tables = {
-        "TYPES": "\n".join(of_types),
-        "COLUMNS": _columns(columns.COLUMNS),
-        "EQUAL": textwrap.fill(", ".join(starmap(_equal, columns.equal_columns().items())), 120),
-        "OBSERVATIONS": _columns(columns.OBSERVATION_COLUMNS),
-    }
-    page = TEMPLATE.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        page = page.replace(f"@{name}@", table.rstrip("\n"))
-    return page
-
-
-def _equal(word: str, column: columns.RecordColumn) -> str:
-    return f"`{word}`" if word == column.name else f"`{word}` (`{column.name}`)"
-
-
-def _columns(declared: Iterable[columns.RecordColumn]) -> str:
-    return _table("column", ((column.name, column.kind.__name__, column.meaning) for column in declared))
-
-
-def _table(what: str, lines: Iterable[tuple[str, str, str]]) -> str:
-    rows = [
-        (what, "type", "meaning"),
-        ("---", "---", "---"),
-        *((f"`{name}`", kind, meaning) for name, kind, meaning in lines),
-    ]
-    return "".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in rows)
-
-
-def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
-
-
-def _meaning(field: dict[str, Any]) -> str:
-    meaning = str(field.get("description", ""))
-    return f"{meaning} One of: {', '.join(map(str, field['enum']))}." if "enum" in field else meaning
-
-
-def _kind(field: dict[str, Any]) -> str:
-    """Return a field's type in words: `list of Observed`, `number or null`."""
-    if "anyOf" in field:
-        return " or ".join(map(_kind, field["anyOf"]))
-    if "$ref" in field:
-        name = field["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if field.get("type") == "array":
-        return f"list of {_kind(field['items'])}" if field["items"] else "two numbers"
-    if field.get("type") == "object":
-        inner = field.get("additionalProperties")
-        return f"object of {_kind(inner)}" if isinstance(inner, dict) and inner else "object"
-    kind = str(field.get("type", "text"))
-    return {"integer": "whole number", "boolean": "true or false", "string": "text"}.get(kind, kind)
-
-
 if __name__ == "__main__":
-    sys.stdout.write({"record": schema_text, "page": page_text}[sys.argv[1]]())
+    sys.stdout.write(schema_text())

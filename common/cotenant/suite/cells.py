@@ -25,7 +25,6 @@ class Job:
 
     Its texts still hold variables. `stem` is the start of its files' names; `family` is the entry's own name if
     precision is an axis, else empty.
-    `tuned`: its arguments come from a search on a machine (`cotenant tune`).
     """
 
     name: str
@@ -37,7 +36,6 @@ class Job:
     env: tuple[tuple[str, str], ...] = ()
     stem: str = ""
     family: str = ""
-    tuned: bool = False
     foreign: Foreign | None = None
     """The program of `exec`, which replaces command and arguments."""
 

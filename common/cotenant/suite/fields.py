@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.removed import removed
 from cotenant.suite.decode import at, kind
 from cotenant.suite.variables import VARIABLES, Value, check_variables, words
 from cotenant.text import quoted
@@ -28,6 +29,8 @@ def check_keys(
     """Raise CotenantError for a key that is none of `keys`, which are `whose`, and for a missing needed one."""
     for key in entry:
         if key not in keys:
+            if sentence := removed(key, "--jobs"):
+                raise CotenantError(f"the key {quoted(key)} was removed.", sentence)
             remedy = f"{did_you_mean(key, keys)} {whose} keys are {', '.join(keys)}.".strip()
             raise CotenantError(f"{unknown} key {quoted(key)}.", remedy)
     for key in needed:
@@ -94,11 +97,6 @@ def positive_of(entry: Mapping[str, object], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         raise CotenantError(f"'{key}' is {kind(value)}.", "It is a number above 0, or left out.")
     return float(value)
-
-
-def tuned_of(entry: Mapping[str, object]) -> bool:
-    """Return whether the job says how it was tuned."""
-    return bool(_object(entry, "tuned"))
 
 
 def env_of(entry: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -17,22 +17,17 @@ from cotenant.suite.cells import Job, labels_of, with_values
 from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.mixes import Mix, check_mixes, mix_of, pairs_of
-from cotenant.suite.pressure import Sense, sense_of
 from cotenant.text import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The contents of one job file; `name` is the stem of `path`, which is absolute.
-
-    `neighbours` are jobs of known pressure that run only in its mixes.
-    """
+    """The contents of one job file; `name` is the stem of `path`, which is absolute."""
 
     name: str
     path: Path
     jobs: tuple[Job, ...]
     mixes: tuple[Mix, ...] = ()
-    neighbours: tuple[Job, ...] = ()
 
     @property
     def entries(self) -> tuple[Job | Mix, ...]:
@@ -41,7 +36,7 @@ class Suite:
 
 
 Entry = TypeVar("Entry", bound=Job | Mix)
-_BESIDE: dict[str, Callable[[dict[str, Any]], Mix | Sense]] = {"mix": mix_of, "pairs": pairs_of, "sense": sense_of}
+_BESIDE: dict[str, Callable[[dict[str, Any]], Mix]] = {"mix": mix_of, "pairs": pairs_of}
 """Reads the entries of several jobs, by the key that tells them from a job's own."""
 
 
@@ -53,13 +48,11 @@ def load(path: Path) -> Suite:
     entries = decode(_read(path), str(path))
     items = [item for number, entry in enumerate(entries, start=1) for item in _read_entry(entry, number)]
     jobs = _with_stems([item for item in items if isinstance(item, Job)])
-    senses = [item for item in items if isinstance(item, Sense)]
-    mixes = (*(item for item in items if isinstance(item, Mix)), *(mix for sense in senses for mix in sense.mixes))
-    neighbours = tuple(dict.fromkeys(job for sense in senses for job in sense.neighbours))
+    mixes = tuple(item for item in items if isinstance(item, Mix))
     with at(str(path)):
-        _check_labels((*jobs, *neighbours))
-        check_mixes((*jobs, *neighbours), mixes)
-    return Suite(path.stem, path.absolute(), jobs, mixes, neighbours)
+        _check_labels(jobs)
+        check_mixes(jobs, mixes)
+    return Suite(path.stem, path.absolute(), jobs, mixes)
 
 
 ALIASES = {"fast": "baselines", "16go": "16gb"}
@@ -120,9 +113,8 @@ def _read(path: Path) -> str:
         raise CotenantError(f"{path}:{line}:{column}: this byte is not UTF-8.", "Save the file as UTF-8.") from None
 
 
-def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
-    """Return the mix, the pairs, the curves or the job of an entry; if its `--precision` is a list, a job for each
-    precision."""
+def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix, ...]:
+    """Return the mix, the pairs or the job of an entry; if its `--precision` is a list, a job for each precision."""
     raw = entry.value
     if not isinstance(raw, dict):
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
@@ -144,7 +136,6 @@ def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
         weight=fields.positive_of(raw, "weight") or 1.0,
         timeout_s=fields.positive_of(raw, "timeout"),
         env=fields.env_of(raw),
-        tuned=fields.tuned_of(raw),
     )
     args = raw.get("args")
     is_axis = isinstance(args, dict) and isinstance(args.get(PRECISION), list)
@@ -178,12 +169,8 @@ def _with_stems(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _check_labels(jobs: Sequence[Job]) -> None:
-    """Refuse a job with the name of another job or of its cell: both would write the same files."""
+    """Refuse a job with the name of another job's cell: both would write the same files."""
     stems = {job.stem for job in jobs}
-    if len(stems) < len(jobs):
-        twice = next(job.stem for job in jobs if [other.stem for other in jobs].count(job.stem) > 1)
-        remedy = "Give a resource the same levels wherever it is named, or rename the job."
-        raise CotenantError(f"there are two different jobs {quoted(twice)}.", remedy)
     for job in jobs:
         for label in labels_of(job):
             if label != job.stem and label in stems:
@@ -208,17 +195,6 @@ def select(
     if not chosen:
         raise CotenantError("--exclude leaves no job to run.", f"The jobs are {_listed(jobs)}.")
     return chosen
-
-
-def check_one_class(jobs: Sequence[Job]) -> None:
-    """Raise CotenantError for tuned jobs beside others: their results never stand in one table."""
-    tuned = [job for job in jobs if job.tuned]
-    if tuned and len(tuned) < len(jobs):
-        other = next(job for job in jobs if not job.tuned)
-        raise CotenantError(
-            f"'{tuned[0].name}' is tuned and '{other.name}' is not: their results never stand in one table.",
-            "--name chooses those of one class (docs/run-rules.md).",
-        )
 
 
 LEAST_START = 3

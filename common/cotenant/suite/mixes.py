@@ -47,10 +47,10 @@ class Mix:
 
 def mix_of(entry: Mapping[str, object]) -> Mix:
     """Return the mix of a job file's entry, whose cells are not yet looked up. Raises CotenantError."""
-    check_keys_of(entry, KEYS)
+    _check_keys(entry, KEYS)
     if entry.get("cgroup", "student") != "student":
         raise CotenantError("'cgroup' of a mix is 'student': its users have a slice each.", "Leave it out.")
-    return Mix(name_of(entry), tuple(texts_of(entry, "mix")), positive_of(entry, "timeout"))
+    return Mix(name_of(entry), tuple(_texts_of(entry, "mix")), positive_of(entry, "timeout"))
 
 
 def pairs_of(entry: Mapping[str, object]) -> Mix:
@@ -58,9 +58,9 @@ def pairs_of(entry: Mapping[str, object]) -> Mix:
 
     The cells are not yet looked up. Raises CotenantError.
     """
-    check_keys_of(entry, ("name", "pairs", "timeout"))
+    _check_keys(entry, ("name", "pairs", "timeout"))
     name, timeout_s = name_of(entry), positive_of(entry, "timeout")
-    labels = dict.fromkeys(texts_of(entry, "pairs"))
+    labels = dict.fromkeys(_texts_of(entry, "pairs"))
     if len(labels) < 2:
         raise CotenantError("'pairs' names one job.", "A job beside itself is the job's own entry: name others.")
     return _paired(name, tuple(labels), timeout_s, name, itself=False)
@@ -84,22 +84,22 @@ def checked_pairs(mix: Mix) -> Mix:
     return mix
 
 
-def check_keys_of(entry: Mapping[str, object], keys: Sequence[str]) -> None:
+def _check_keys(entry: Mapping[str, object], keys: Sequence[str]) -> None:
     """Raise CotenantError for a key that an entry without `cmd` cannot have, and for a missing name."""
     check_keys(entry, keys, ("name",), f"an entry with '{keys[1]}' has no", "Its")
 
 
-def texts_of(entry: Mapping[str, object], key: str, example: str = '["convnet", "wlm"]') -> list[str]:
+def _texts_of(entry: Mapping[str, object], key: str) -> list[str]:
     """Return the texts of a list in an entry. Raises CotenantError for any other value, and for an empty list."""
     value = entry[key]
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
-        raise CotenantError(f"'{key}' is {kind(value)}.", f"It is a list of texts: {example}.")
+        raise CotenantError(f"'{key}' is {kind(value)}.", 'It is a list of texts: ["convnet", "wlm"].')
     return value
 
 
 def mix_named(text: str) -> Mix:
     """Return the mix of `--mix a,b`, called `a+b`. Raises CotenantError for fewer than two names."""
-    labels = labels_named(text, "--mix")
+    labels = _labels_named(text, "--mix")
     if len(labels) == 1:
         raise CotenantError(
             f"--mix: all users would run {quoted(labels[0])}, as without it.",
@@ -110,7 +110,7 @@ def mix_named(text: str) -> Mix:
 
 def pairs_named(text: str) -> Mix:
     """Return every pair of the cells of `--pairs a,b,c`, also each cell beside itself. Raises CotenantError."""
-    return _paired("pairs", tuple(dict.fromkeys(labels_named(text, "--pairs"))), None, "--pairs", itself=True)
+    return _paired("pairs", tuple(dict.fromkeys(_labels_named(text, "--pairs"))), None, "--pairs", itself=True)
 
 
 def check_mixes(jobs: Sequence[Job], mixes: Iterable[Mix]) -> None:
@@ -140,7 +140,7 @@ def check_mixes(jobs: Sequence[Job], mixes: Iterable[Mix]) -> None:
                 )
 
 
-def labels_named(text: str, flag: str) -> list[str]:
+def _labels_named(text: str, flag: str) -> list[str]:
     """Return the names of a comma list. Raises CotenantError for an empty one."""
     labels = [label.strip() for label in text.split(",") if label.strip()]
     if not labels:

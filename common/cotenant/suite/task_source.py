@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.checkout import CHECKOUT
 from cotenant.files import content_of
 
 MOST_BYTES = 1 << 20
@@ -53,17 +52,6 @@ def harness_version() -> str:
 def _hash(paths: Iterable[Path]) -> str:
     content = b"".join(path.name.encode() + b"\0" + path.read_bytes() for path in paths)
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def shipped_versions() -> dict[str, str]:
-    """Return the hash of the source of each benchmark of this checkout, by its file below `tasks`."""
-    return {task_name(task): version_of(task) for task in (CHECKOUT / "tasks").glob("*/*/pytorch/main.py")}
-
-
-def task_name(task: Path) -> str:
-    """Return the path of a benchmark's file below `tasks`; if it is elsewhere, its name only."""
-    tasks = CHECKOUT / "tasks"
-    return str(task.resolve().relative_to(tasks)) if task.resolve().is_relative_to(tasks) else task.name
 
 
 def source_of(task: Path) -> TaskSource:

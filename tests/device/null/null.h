@@ -94,7 +94,6 @@ void turns_wait(int device, double progress_ns);
 // Returns the time of CLOCK_MONOTONIC at which the process reached this progress.
 double turns_time_ns(int device, double progress_ns);
 
-// ---- Counters that tests read through ctypes
+// ---- A counter that tests read through ctypes
 
-extern unsigned long long null_device_waits;      // calls in which the host waits for a device
-extern unsigned long long null_device_launches;
+extern unsigned long long null_device_waits; // calls in which the host waits for a device

@@ -1,8 +1,7 @@
-"""Prints each device of a benchmark's ranks (`rank.py RANK/RANKS...`), its peak of memory and a replay's launches."""
+"""Prints each device of a benchmark's ranks (`rank.py RANK/RANKS...`) and its peak of memory."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sys
 from typing import Any
@@ -25,12 +24,6 @@ def found(rank: int, ranks: int) -> Any:
     before = device.peak_memory_bytes()
     del numbers
     device.forget_memory()
-    numbers = torch.ones(4, device=device.torch_device)
-    # Work on other streams that this stream does not wait for cannot be recorded.
-    recorded = device.recorded(lambda: device.at_once()(lambda: numbers.add(1), lambda: numbers.mul(2)))
-    launches = ctypes.c_ulonglong.in_dll(ctypes.CDLL(None), "null_device_launches")
-    issued = launches.value
-    recorded.graph.replay()
     return {
         "device": str(device.torch_device),
         "current": torch.cuda.current_device(),
@@ -39,7 +32,6 @@ def found(rank: int, ranks: int) -> Any:
         "cache_bytes": device.cache_bytes,
         "mps": device.under_mps,
         "peak_mib": [one["allocated_bytes"] // MIB for one in (before, device.peak_memory_bytes())],
-        "launches_of_a_replay": launches.value - issued,
     }
 
 

@@ -86,6 +86,8 @@ def modes(facts: Facts) -> Inspection:
         return None
     mps = [state.index for state in states if state.mps or any(map(_of_mps, state.processes))]
     mig = [state.index for state in states if state.mig]
+    slices = () if facts.plan is None else facts.plan.slices
+    by_mps = any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices)
     if pending := [state.index for state in states if state.mig_pending]:
         yield warning(
             f"MIG is to change on devices {listed(pending)} with their next reset.",
@@ -98,21 +100,19 @@ def modes(facts: Facts) -> Inspection:
             "Choose one kind with CUDA_VISIBLE_DEVICES.",
             rule="mig_mixed",
         )
-    if mps:
+    if mps and not by_mps:
         yield warning(
             f"MPS serves devices {listed(mps)}: users of one device run at once instead of in turn, and fail together.",
             "echo quit | nvidia-cuda-mps-control",
             rule="mps",
         )
     compute_modes = {state.compute_mode for state in states}
-    slices = () if facts.plan is None else facts.plan.slices
-    # Of an exclusive device the one process is the server of MPS, which each launch starts for its tenants.
-    served = mps or any(part is not None and part.mode.kind == "mps" for part in (s.device_share for s in slices))
     shared = len(slices) > len(facts.machine.accelerators)
     if "prohibited" in compute_modes:
         sentence = "Devices are in compute mode PROHIBITED: nothing can compute on them."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
-    elif "exclusive" in compute_modes and shared and not served:
+    # Of an exclusive device the one process is the server of MPS.
+    elif "exclusive" in compute_modes and shared and not mps:
         sentence = "Devices are in compute mode EXCLUSIVE, and users are to share them: the second would fail."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
     return f"MIG {_on(mig, len(states))}, MPS {_on(mps, len(states))}"

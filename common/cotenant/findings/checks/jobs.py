@@ -1,4 +1,4 @@
-"""Needs of the jobs on this host: room on disks, a torch that works, packages, and input."""
+"""Needs of the jobs on this host: room on disks, a torch that works, and input."""
 
 from __future__ import annotations
 
@@ -14,14 +14,6 @@ OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data
 OPERATORS_MISSING = "torchvision::"
 """In the error of a torchvision whose compiled half was built for another torch: its operators are not registered."""
 ABSENT = "No module named 'torch'"
-INSTALLED_AS = {
-    "PIL": "pillow",
-    "ale_py": "ale-py",
-    "pynvml": "nvidia-ml-py",
-    "yaml": "pyyaml",
-    "sklearn": "scikit-learn",
-}
-"""Packages that are installed under another name than they are imported by."""
 
 
 @check("disk", "free disk", every_suite=True)
@@ -56,6 +48,11 @@ def torch(facts: Facts) -> Inspection:
         yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
         return "torch cannot be asked"
     if ABSENT in test.torch_error:
+        yield warning(
+            "torch is not installed: benchmarks cannot run. Records can be read without it.",
+            "pip install 'cotenant[torch]'",
+            rule="torch_absent",
+        )
         return "not installed"
     if test.torch_error:
         sentence = f"torch cannot be imported: {test.torch_error}."
@@ -151,30 +148,14 @@ def device_self_test(facts: Facts) -> Inspection:
     return f"{len(test.devices)} compute rightly"
 
 
-@check("software", "packages")
-def packages(facts: Facts) -> Inspection:
-    """Packages that the chosen jobs import and this environment lacks, and jobs that cannot be started at all."""
+@check("software", "jobs")
+def startable(facts: Facts) -> Inspection:
+    """Can every chosen job be started: do its command, its arguments and its slices make sense here?"""
     if facts.jobs is None:
         return None
-    missing: dict[str, list[str]] = {}
-    for job in facts.jobs:
-        for package in job.packages:
-            missing.setdefault(package, []).append(job.name)
-    yield from dict.fromkeys(job.refusal for job in facts.jobs if job.refusal is not None)
-    if jobs := missing.get("torch"):
-        yield warning(
-            f"torch is not installed: {listed(jobs)} cannot run. Records can be read without it.",
-            "pip install 'cotenant[torch]'",
-            rule="torch_absent",
-        )
-        return f"{listed(sorted(missing))} missing"
-    for package, jobs in sorted(missing.items()):
-        yield error(
-            f"The package '{package}' is missing; it is imported by {listed(jobs)}.",
-            f"pip install {INSTALLED_AS.get(package, package)}",
-            rule="missing_package",
-        )
-    return f"{listed(sorted(missing))} missing" if missing else f"all that {len(facts.jobs)} jobs import are there"
+    refused = [job.refusal for job in facts.jobs if job.refusal is not None]
+    yield from dict.fromkeys(refused)
+    return f"{len(facts.jobs) - len(refused)} of {len(facts.jobs)} can be started"
 
 
 @check("data", "input")

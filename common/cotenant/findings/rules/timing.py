@@ -270,7 +270,7 @@ def host_bound(record: Record) -> Finding | None:
     return info(
         f"host-bound: the device was done {100 * lead_ns / batch_ns:.1f} % of a batch after the host had issued its "
         "last work, so this is the rate of the host.",
-        "A larger batch, --graph, --compile, or more processors for the user show the device's own.",
+        "A larger batch, --compile=reduce-overhead, or more processors for the user show the device's own.",
     )
 
 

@@ -11,7 +11,7 @@ from cotenant.findings.rules.timing import audits_after, kept_observations
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
 from cotenant.suite.variables import value_behind
-from cotenant.text import listed, many
+from cotenant.text import many
 
 PLAIN = "fp32"
 USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
@@ -21,13 +21,6 @@ LEAST_BATCH_NS = 1000
 MOST_RATE = 1e18
 """No computer multiplies so often in a second, and no item takes less than one multiplication."""
 MOST_FASTER = 10
-HARMLESS = frozenset(
-    (
-        *("PYTHON", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED"),
-        *("PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PYTHONPYCACHEPREFIX", "PYTHONWARNINGS", "PYTHONFAULTHANDLER"),
-    )
-)
-"""Variables that neither run nor replace code: many a container sets some of them."""
 FLOPS_LIKE = 0.02
 """Counted operations may differ by this share from a closed form, which leaves out small layers."""
 LATE = 1.1
@@ -156,7 +149,7 @@ def uneven_work(record: Record) -> Finding | None:
 @record_rule
 def unaudited(record: Record) -> Finding | None:
     """A program whose loop is its own, and not that of cotenant.bench: its clock, items and steps are its own word."""
-    if record.statistics is None or record.audited:
+    if record.statistics is None or isinstance(record.observed.get("audit"), dict):
         return None
     return info(
         "This program times itself: nobody has audited that its steps did the work that it counts.",
@@ -173,30 +166,6 @@ def other_steppers(record: Record) -> Finding | None:
     return warning(
         f"{many(others, 'further process', 'es')} of this program stepped an optimizer: nobody counts their steps.",
         "Let one process train, or start ranks by torchrun, whose rank 0 counts.",
-    )
-
-
-@record_rule
-def code_before_program(record: Record) -> Finding | None:
-    """Code that ran in the tenant before its program, or in the place of libraries: it may have replaced the clock."""
-    origin, own = record.origin, text_of(record.origin.get("harness"))
-    startup = {place: mapping_of(file) for place, file in mapping_of(origin.get("startup")).items()}
-    seen = {**mapping_of(record.observed.get("startup")), **startup}
-    foreign = [place for place in seen if not startup.get(place, {}).get("ours")]
-    variables = {name: mapping_of(of).get("set_by") for name, of in mapping_of(origin.get("variables")).items()}
-    named = [name for name in variables if name not in HARMLESS]
-    reasons = [f"{listed(named)} set by the {variables[named[0]]}"] if named else []
-    reasons += [f"{listed(foreign)} ran first"] if foreign else []
-    if record.harness and own and record.harness != own:
-        reasons.append(f"its cotenant.bench is {record.harness}, and its runner's is {own}")
-    if not reasons:
-        ours = [text_of(file.get("ours")) for file in startup.values()]
-        return info(f"A start-up file of ours ran before the program: {listed(ours)}.") if ours else None
-    by_program = any(startup.get(place, {}).get("set_by", "caller") == "program" for place in foreign)
-    severity = error if by_program else warning
-    return severity(
-        f"Other code may have run before or in this program: {'; '.join(reasons)}.",
-        "Unset these variables and take these files away; a benchmark's own code lies beside its main.py.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Curves over devices, launches, time, users and pressure, and the share of nodes over a job's rates."""
+"""Curves over devices, launches, time, users and pressure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from cotenant.report.pictures.canvas import (
     PAPER,
     SOFT,
     axes_of,
-    dots,
     shares_axis,
     svg,
     ticks,
     whole_percent,
 )
+from cotenant.report.pressure import PressureCurve
 from cotenant.report.scaling import ScalingPoint
-from cotenant.report.sense import Sensitivity
 from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.capacity import Carried
-from cotenant.text import printable
 
 Values = npt.NDArray[np.float64]
 DASHED = (0, (4, 2.5))
@@ -111,39 +109,6 @@ def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> Markup:
     return svg(axes, name)
 
 
-POINTS = 400
-"""Most points of a curve over nodes: with more it looks the same."""
-NAMED, LONGEST = 4, 18
-"""The outliers that are named at most, and the letters of a name."""
-
-
-def distribution(ratios: Values, low: npt.NDArray[np.bool_], names: Sequence[str], name: str) -> Markup:
-    """Return the share of nodes (y) at or below each rate over the median (x); the lowest outliers have their names.
-
-    `ratios`, `low` (which are outliers) and `names` are of the same nodes; a node without a rate has none, and one has.
-    """
-    known = np.flatnonzero(np.isfinite(ratios))
-    order = known[np.argsort(ratios[known])]
-    percent, shares = 100 * ratios[order], np.arange(1, len(order) + 1) / len(order)
-    axes = axes_of(1.7, right=0.25, bottom=0.36)
-    axes.axvline(100, color=LINE, linewidth=1.2)
-    drawn = np.unique(np.linspace(0, len(order) - 1, min(len(order), POINTS)).astype(int))
-    axes.step(percent[drawn], shares[drawn], where="post", color=ACCENT, linewidth=1.4)
-    if len(order) <= POINTS:
-        dots(axes, percent, shares, 3.2, edgecolor=ACCENT)
-    marked = np.flatnonzero(low[order])
-    axes.plot(percent[marked], shares[marked], "o", markersize=6, color=PAPER, markeredgecolor=INK, markeredgewidth=1.2)
-    for rank, at in enumerate(marked[:NAMED]):
-        axes.annotate(
-            printable(names[order[at]])[:LONGEST], (percent[at], shares[at]), (7, 3 + 8 * rank),
-            textcoords="offset points", color=INK, size=7,
-        )  # fmt: skip
-    axes.set_ylim(0, 1.06)
-    ticks(axes.yaxis, 4, whole_percent)
-    ticks(axes.xaxis, 6, "{:g} %".format)
-    return svg(axes, name)
-
-
 APART = 0.12
 """Half the distance between the points of launches and of a search's rounds with one number of users."""
 
@@ -184,14 +149,14 @@ SLICED = {"color": ACCENT, "linestyle": "-", "marker": "o", "markerfacecolor": A
 NAIVE = {"color": INK, "linestyle": DASHED, "marker": "s", "markerfacecolor": PAPER}
 
 
-def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
+def shares_of(curves: Iterable[PressureCurve]) -> tuple[float, float]:
     """Return the ends of an axis that holds every point and interval of these curves, and at least 0.5 to 1.05."""
     points = [point for each in curves for point in each.points]
     ends = [end for point in points for end in (point.kept.value, *(point.kept.interval or ()))]
     return shares_axis(ends, inner=(0.5, 1.05), least=0.0)
 
 
-def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: str) -> Markup:
+def over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], name: str) -> Markup:
     """Return one job's curves on one resource, one for each isolation; `ends` are those of the axis of shares.
 
     A band shows 95 % intervals. A curve without slices is dashed and hollow, with only the edges of its band, so that

@@ -65,7 +65,7 @@ class TransformerXL(nn.Module):
 
 
 class Memory(nn.Module):
-    """The last states that every layer has read, in a tensor with a fixed address, which a recorded graph needs."""
+    """The last states that every layer has read, in a tensor with a fixed address, which a CUDA graph needs."""
 
     def __init__(self, layers: int, batch: int, memory: int, width: int) -> None:
         super().__init__()

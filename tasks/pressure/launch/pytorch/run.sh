@@ -1,2 +1,0 @@
-#!/usr/bin/env bash
-exec python "$(dirname "${BASH_SOURCE[0]}")/main.py" "$@"

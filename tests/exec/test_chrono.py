@@ -1,0 +1,47 @@
+"""The clock of the reference suite's scripts: its stages, its report, and `train` as the step of a tenant."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cotenant.chrono import MultiStageChrono
+from tenants.suites import ROOT, TENANTS
+
+
+def test_stages_keep_all_but_the_first_blocks_and_nest() -> None:
+    synchronised: list[None] = []
+    chrono = MultiStageChrono(skip_obs=2, sync=lambda: synchronised.append(None), name="mine")
+    for _ in range(5):
+        with chrono.time("train"), chrono.time("forward"):
+            pass
+    with pytest.raises(ZeroDivisionError), chrono.time("train"):
+        raise ZeroDivisionError
+    told = chrono.to_dict({"batch_size": 8})
+    assert (told["name"], told["batch_size"], len(synchronised)) == ("mine", 8, 21)
+    assert (told["train"]["count"], told["forward"]["count"]) == (3, 3), "a block that raises is no observation"
+    assert sorted(told["train"]) == ["avg", "count", "max", "min", "sd", "unit"]
+    assert told["train"]["min"] <= told["train"]["avg"] <= told["train"]["max"]
+    assert not chrono.over
+
+
+def test_a_script_alone_prints_the_originals_report() -> None:
+    line = [sys.executable, TENANTS / "polynome.py", "--repeat", "9", "--number", "4", "--batch-size", "8"]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "common")}
+    told = json.loads(subprocess.run(line, env=env, capture_output=True, text=True, check=True).stdout)
+    train, rates = told["train"], told["train_item"]
+    assert (train["count"], rates["unit"]) == (7, "items/sec")
+    assert rates["avg"] == pytest.approx(8 * 4 / train["avg"])
+    assert rates["range"] == pytest.approx(8 * 4 / train["min"] - 8 * 4 / train["max"])
+
+
+def test_the_package_of_theirs_has_another_name_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "common")
+    monkeypatch.delitem(sys.modules, "common", raising=False)
+    with pytest.raises(ImportError, match=r"from cotenant\.chrono import MultiStageChrono"):
+        importlib.import_module("common")

@@ -1,0 +1,76 @@
+"""Words behind `--` that a program refuses end the suite at its first launch; a wrong argument in the file does not."""
+
+import re
+
+import pytest
+
+from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
+from tenants.suites import Suites, job, script
+
+POLYNOME = "regression/polynome/pytorch/run.sh"
+NONSENSE = {"name": "wrong", "cmd": POLYNOME, "args": {"--batch-sise": 1}, "cgroup": "student"}
+RIGHT = {"name": "right", "cmd": POLYNOME, "args": {"--number": 3}, "cgroup": "student"}
+
+
+def ended(loose: Suites) -> dict[str, str]:
+    """The outcome of each job that was launched, with its one user."""
+    return {record["name"]: record["outcome"] for record in loose.records()}
+
+
+def test_a_refused_typed_word_ends_the_suite(loose: Suites) -> None:
+    run = loose.run([RIGHT, job(name="next")], "--users", 1, "--", "--repat", 5, status=2)
+    said = "cotenant: right: This benchmark knows no argument '--repat'. Did you mean '--repeat'?"
+    assert run.stderr.splitlines()[-1] == said
+    assert ended(loose) == {"right": "failed"}
+    assert "Total" in loose.summary()[-1]
+
+
+def test_a_wrong_argument_in_the_file_fails_its_own_cells(loose: Suites) -> None:
+    loose.run([NONSENSE, RIGHT, job(name="next")], "--users", 1, "--", "--repeat", 6, status=1)
+    assert ended(loose) == {"wrong": "failed", "right": "completed", "next": "completed"}
+    assert "'--batch-sise'" in loose.records()[0]["message"]
+
+
+def test_any_program_refuses_by_exit_status_2(loose: Suites) -> None:
+    jobs = [job("sums.py", "--nonsense", 1, name="wrong"), job(name="next")]
+    loose.run(jobs, "--users", 1, "--", "--repeat", 6, status=1)
+    assert ended(loose) == {"wrong": "failed", "next": "completed"}
+    run = loose.run([job(name="first"), job(name="next")], "--users", 1, "--", "--repat", 6, status=2)
+    assert re.search(r"^cotenant: first: It ended with exit status 2\. .* arguments: --repat 6$", run.stderr, re.M)
+    # It prints the typed words, and fails of something else.
+    crashes = script(loose.folder / "crashes.sh", 'echo "$@"', "exit 1")
+    jobs = [{"name": "crashes", "cmd": str(crashes), "args": {}, "cgroup": "student"}, job(name="after")]
+    loose.run(jobs, "--users", 1, "--", "--repeat", 6, status=1)
+    assert ended(loose)["after"] == "completed"
+
+
+@pytest.mark.slow
+def test_a_rank_and_a_side_of_a_duet_refuse(loose: Suites) -> None:
+    whole = {"name": "whole", "cmd": "image_classification/scaling/pytorch/run.sh", "args": {}, "cgroup": "all"}
+    run = loose.run([whole, job(name="next")], "--users", 2, "--", "--network", "no", status=2, limit_s=120)
+    assert re.search(
+        r"^cotenant: whole: Rank \d of 2: --network no: torchvision has no such classifier\.$", run.stderr, re.M
+    )
+    duet = ("--duet", "right", "--", "--repeat", 5, "---", "--repat", 5)
+    run = loose.run([RIGHT], "--users", 1, "--repetitions", 3, *duet, status=2)
+    assert run.stderr.splitlines()[-1].endswith("knows no argument '--repat'. Did you mean '--repeat'?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "named"),
+    [
+        ("--latent many", "--latent: 'many' is no whole number.", True),
+        ("-b 0", "--batch-size must be at least 1, not 0.", True),
+        ("--lr=x", "--lr: 'x' is no number.", True),
+        ("nonsense", "This benchmark knows no argument 'nonsense'.", True),
+        ("--repeat 3", "--skip 9 leaves none of 3 observations. Give a --skip smaller than --repeat.", True),
+        ("--repeat 3", "This benchmark knows no argument '--repeat-all'.", False),
+        ("--repeat 3", "It ended with exit status 2. Its log ends: usage: x [--repeat N] | x: wrong: --size", False),
+        ("", "This benchmark knows no argument '--repat'.", False),
+    ],
+)
+def test_a_refusal_names_a_typed_word(typed: str, message: str, named: bool) -> None:
+    for refused in (True, False):
+        tenant = TenantResult(None, "failed", message, refused=refused)  # type: ignore[arg-type]
+        result = LaunchResult((tenant,), None, None)  # type: ignore[arg-type]
+        assert refusal(result, typed.split()) == (message if named and refused else "")
