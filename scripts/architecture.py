@@ -32,9 +32,9 @@ BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "exec"}
 """The room of each file that lies beside the rooms and is not of the ground."""
 LAYERS = (
     ("commands", "layers"),
-    ("api",),
+    ("api", "questions"),
     ("report", "launch", "bench", "proof"),
-    ("findings", "meters", "fleet", "tuning"),
+    ("findings", "meters", "fleet"),
     ("results", "isolation", "datasets", "nodes", "exec"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
@@ -54,12 +54,12 @@ TASKS_OF_ROOMS = {
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
     "meters": "load, power, devices",
-    "tuning": "the search for settings",
+    "questions": "the fastest batch size",
     "suite": "job file to cells",
     "stats": "numbers in, numbers out",
     "machine": "what this host is",
     "protocol": "READY, GO, DONE, STOP",
-    "nodes": "hosts, their clocks, one GO",
+    "nodes": "which of several hosts",
     "datasets": "make, fetch, check",
     "ground": ", ".join(GROUND),
 }

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "common"))
 
 from cotenant.launch.schedule import ONLY, WARM_UP_ROUNDS, Schedule  # noqa: E402
+from cotenant.questions.sizes import Search, Trial  # noqa: E402
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
@@ -34,8 +35,6 @@ from cotenant.stats.kept import BlockSum, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
 from cotenant.stats.steadiness import drift  # noqa: E402
-from cotenant.tuning.search import Search, Space  # noqa: E402
-from cotenant.tuning.trial import Setting, Trial  # noqa: E402
 
 PAGE = ROOT / "docs/method.md"
 BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
@@ -98,10 +97,10 @@ def share_interval(draw: Draw, s: float, _: float) -> bool:
 
 
 def false_gain(draw: Draw, s: float, _: float) -> bool:
-    search = Search(Space(Setting(64)))
-    for setting in search.settings():
-        search.take(Trial(setting, rates(draw, 1, s)[0]))
-    return search.best != Setting(64)
+    search = Search(64)
+    for size in search.sizes():
+        search.take(Trial(size, rates(draw, 1, s)[0]))
+    return search.best != 64
 
 
 def named_host(draw: Draw, s: float, _: float) -> bool:

@@ -18,6 +18,10 @@ EXIT_SLOWER = 3
 EXIT_NOT_ISOLATED = 4
 EXIT_FOREIGN_FILES = 97
 """Exit status of data set commands only: foreign files stand in the place of a set."""
+EXIT_NOT_MET = 69
+"""Exit status of a launcher of ranks whose nodes do not meet, or are not of one command."""
+EXIT_GONE_ON = 75
+"""Exit status of a launcher of ranks without which node 0 has gone on."""
 EXIT_INTERRUPTED = 130
 
 
@@ -33,12 +37,6 @@ class CotenantError(Exception):
 
     def __str__(self) -> str:
         return f"{self.sentence} {self.remedy}".strip()
-
-
-class NodeLostError(CotenantError):
-    """Another host of the launch no longer answers, so that the launch ends."""
-
-    exit_status = EXIT_FAILED
 
 
 class UnwrittenError(CotenantError):

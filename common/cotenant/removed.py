@@ -43,6 +43,10 @@ REMOVED: dict[str, str] = {
     "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
     "--active": "Use the number of users that `capacity` finds.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
+    "tune --only": "Only the batch size is searched: launch a job with another flag behind --, and compare.",
+    "tune --allow": "Tune a job file whose jobs have that --precision.",
+    "tune --measured": "Leave it out: each launch measures five seconds.",
+    "tune --html": "Leave it out: each launch is printed as a line, and the job file holds it.",
     "--finish": "Run the program by itself where it has to come to its own end.",
 }
 

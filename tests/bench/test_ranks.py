@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 
-from cotenant.bench.ranks import ONE_HOST, launcher_flags, one_host, ranks_of
+from cotenant.bench.meeting import BACKEND, HostsRendezvous
+from cotenant.bench.ranks import launcher_flags, ranks_of
 from cotenant.launch.environment import free_ports, node_variables
 
 FOUR = {"DEVICE_TOTAL": "4"}
@@ -51,19 +52,20 @@ def test_processes_are_as_many_as_devices(words: str, environ: dict[str, str], s
 
 
 def test_ranks_meet_where_the_runner_says_and_on_this_host_without_one() -> None:
-    bound = f"--rdzv_backend={ONE_HOST}"
+    bound = f"--rdzv_backend={BACKEND}"
     assert launcher_flags(2, {}) == ["--nproc_per_node=2", bound, "--rdzv_endpoint=127.0.0.1:29500"]
     elsewhere = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29512"}
     assert launcher_flags(1, elsewhere)[1:] == [bound, "--rdzv_endpoint=10.0.0.1:29512"]
     assert launcher_flags(1, {"MASTER_ADDR": "::1"})[1:] == [bound, "--rdzv_endpoint=[::1]:29500"]
     several = elsewhere | {"PET_NNODES": "2"}
     assert launcher_flags(1, several)[1:] == ["--master_addr=10.0.0.1", "--master_port=29512"]
+    assert launcher_flags(1, several | {"COTENANT_NODE": "{}"})[1:] == [bound, "--rdzv_endpoint=10.0.0.1:29512"]
 
 
 def test_the_store_of_one_host_listens_at_its_address_alone() -> None:
     port = free_ports(1)
-    given = RendezvousParameters(ONE_HOST, f"127.0.0.1:{port}", "run", 1, 1)
-    met = one_host(given).next_rendezvous()
+    given = RendezvousParameters(BACKEND, f"127.0.0.1:{port}", "run", 1, 1)
+    met = HostsRendezvous(given, None).next_rendezvous()
     assert (met.rank, met.world_size) == (0, 1)
     assert met.bootstrap_store_info.master_port == port
     met.store.set("key", "value")

@@ -51,7 +51,7 @@ TABLE = {
     "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
     "capacity --help": Shown((r"--keep SHARE", r"nothing is applied\.$"), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
-    "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
+    "tune --help": Shown((r"--out FILE", r"--budget S"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
     "plan --users 4": Shown((r"^ *B +3 ", r"^memory: .* 4 x "), HEAVY),
     "doctor --quick --jobs sums.json": Shown((r"^  ok +jobs +1 of 1 can be started", r"^\d\d checks: "), HEAVY),
@@ -85,7 +85,7 @@ ELSEWHERE = {
     "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
     "fleet run --jobs cpu": "tests/fleet",
-    "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
+    "tune --jobs cpu --out tweaked.json": "half an hour: tests/questions/test_tune.py",
 }
 """Lines of README that are not run here as they stand, with the reason; tests/launch/test_pages.py has the launches."""
 

@@ -132,13 +132,6 @@ def test_the_version(capsys: Capture) -> None:
         assert capsys.readouterr() == (f"cotenant {project['version']}\n", "")
 
 
-def test_a_search_without_a_job_asks_for_no_lock(here: Suites, capsys: Capture) -> None:
-    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
-        status, said, errors = call(capsys, "tune", "--jobs", here.jobs([job()]), "--out", here.folder / "new.json")
-    assert (status, said) == (1, "")
-    assert errors == "cotenant: job: left out: job names no batch size. Add --batch-size to its arguments.\n"
-
-
 def test_to_go_on_with_other_work_is_refused_while_another_suite_runs(here: Suites, capsys: Capture) -> None:
     jobs = [job(args={"--repeat": 2, "--number": 1})]
     assert here.run(jobs, "--users", 1).returncode == 0

@@ -33,7 +33,7 @@ LACKING = {
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
     "--nnodes": "needs several hosts: tests/nodes has two",
-    "--out tweaked.json": "searches for half an hour: tests/launch/test_tuning.py has a search",
+    "--out tweaked.json": "searches for half an hour: tests/questions/test_tune.py has a search",
     "fleet run": "needs a Ray cluster: tests/fleet has three nodes",
     "VENV=/opt/": "needs an environment that an administrator has made",
 }

@@ -3,17 +3,13 @@
 import socket
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.records import _statement
 from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
 from cotenant.launch.tenant import Tenant, signal_name
-from cotenant.nodes.peers import NodeResult
 from cotenant.protocol.messages import SEND_EVERY_NS, Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
@@ -55,16 +51,6 @@ def test_the_order_of_a_whole_run(rank: Rank, go: Go) -> None:
     assert rank.record == {}
 
 
-def test_an_observation_that_came_late_on_any_node_is_late_in_the_record(rank: Rank, go: Go) -> None:
-    rank.take(READY, None)
-    rank.late_ns = 3
-    ended = TenantResult(cast(Any, SimpleNamespace(foreign=None)), "completed", "", {0: rank})
-    for late_ns, latest_ns in ((7, 7), (2, 3)):
-        node = NodeResult(1, "other", False, "completed", "", late_ns=late_ns)
-        result = LaunchResult((ended,), datetime.now(UTC), datetime.now(UTC), nodes=(node,))
-        assert _statement(ended, go, result).late_ns == latest_ns
-
-
 def refuses(rank: Rank, message: Message, go: Go | None) -> None:
     with pytest.raises(ProtocolError):
         rank.take(message, go)
@@ -81,6 +67,31 @@ def test_what_needs_go_is_nothing_before_it_and_nothing_comes_twice(rank: Rank, 
     refuses(rank, DONE, go)
     rank.take(RECORD, go)
     refuses(rank, RECORD, go)
+
+
+def test_rank_0_reports_for_ranks_elsewhere_what_it_could_have_seen(rank: Rank, go: Go) -> None:
+    rank.world, rank.elsewhere = 3, 2
+    for message in (READY, seen(go, 0), seen(go, 1)):
+        rank.take(message, go)
+
+    def elsewhere(number: int, *rows: Message) -> Message:
+        return Message("elsewhere", {"rank": number, "observations": [row.fields for row in rows]})
+
+    whole = elsewhere(1, seen(go, 0), seen(go, 1))
+    refuses(rank, whole, go)
+    rank.take(DONE, go)
+    rank.take(whole, go)
+    assert [row["index"] for row in rank.others[1]] == [0, 1]
+    twice, early = elsewhere(2, seen(go, 0), seen(go, 0)), elsewhere(2, seen(go, 0, start_ns=1), seen(go, 1))
+    for wrong in (whole, elsewhere(0, *rank_rows(go)), elsewhere(3, *rank_rows(go)), elsewhere(2), twice, early):
+        refuses(rank, wrong, go)
+    refuses(rank, Message("elsewhere", {"rank": 2, "observations": [7, 8]}), go)
+    rank.elsewhere = 0
+    refuses(rank, elsewhere(2, *rank_rows(go)), go)
+
+
+def rank_rows(go: Go) -> list[Message]:
+    return [seen(go, 0), seen(go, 1)]
 
 
 def test_a_record_is_of_all_observations_unless_enough_was_sent(rank: Rank, go: Go) -> None:

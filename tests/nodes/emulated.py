@@ -23,7 +23,7 @@ class Nodes:
         self.running: list[subprocess.Popen[str]] = []
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1] & ~1  # The next one is rank 0's.
+            self.port = probe.getsockname()[1]
 
     @property
     def leader(self) -> Suites:
@@ -56,14 +56,16 @@ class Nodes:
 
 
 @contextmanager
-def nodes(folder: Path, prefixes: Sequence[Sequence[str]], host: str = "127.0.0.1") -> Iterator[Nodes]:
+def nodes(
+    folder: Path, prefixes: Sequence[Sequence[str]], host: str = "127.0.0.1", isolation: str = "none"
+) -> Iterator[Nodes]:
     """Yield as many nodes as there are prefixes; whatever happens, nothing of them is left."""
     with ExitStack() as places:
         suites = []
         for node in range(len(prefixes)):
             place = folder / f"node{node}"
             place.mkdir()
-            suites.append(places.enter_context(contextmanager(suites_in)(place, "none")))
+            suites.append(places.enter_context(contextmanager(suites_in)(place, isolation)))
         made = Nodes(suites, prefixes, host)
         try:
             yield made

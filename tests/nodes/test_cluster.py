@@ -33,7 +33,7 @@ PLACES: list[tuple[str, ClusterFlags, dict[str, str], Cluster | None]] = [
     ("torchrun", ClusterFlags(nodes=2, node=1, endpoint=HERE), {"RAY_ADDRESS": "h:1"}, Cluster(2, 1, HERE, 29400)),
     ("slurm", ClusterFlags(), SCRIPT, None),
     ("slurm", ClusterFlags(), SALLOC, None),
-    ("slurm", ClusterFlags(), STEP, Cluster(2, 1, "n1.example", 20014)),
+    ("slurm", ClusterFlags(), STEP, Cluster(2, 1, "n1.example", 20007)),
 ]
 REFUSED: list[tuple[ClusterFlags, dict[str, str], str]] = [
     (ClusterFlags("ray"), {}, "--launcher ray needs --nnodes"),

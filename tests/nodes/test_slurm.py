@@ -143,7 +143,7 @@ def slurm(tmp_path: Path) -> Iterator[Slurm]:
 def jobs(place: Path, *names: str, **args: int) -> Path:
     path = place / "jobs.json"
     flags = {f"--{name}": value for name, value in args.items()}
-    path.write_text(json.dumps([job("host.sh", name=name, group="all", args=flags) for name in names]))
+    path.write_text(json.dumps([job("ddp.sh", name=name, group="all", args=flags) for name in names]))
     return path
 
 
@@ -154,7 +154,7 @@ def test_srun_starts_a_runner_on_each_node_and_their_launch_is_one(slurm: Slurm)
     (record,) = slurm.records()
     assert (record["outcome"], sorted(record["rank_observations"])) == ("completed", ["0", "1"])
     (node,) = record["meters"]["nodes"]
-    assert (node["outcome"], node["offset_error_ns"] > 0, node["shared"]) == ("completed", True, True)
+    assert (node["node"], node["isolation"]["backend"], node["shared"]) == (1, "affinity", True)
     # The processors that Slurm gave are read from it, on both nodes.
     for given in (record["meters"]["slurm"], node["slurm"]):
         assert (given["job"], given["step"], given["nodes"]) == (job_id, "0", "e[1-2]")
@@ -163,7 +163,7 @@ def test_srun_starts_a_runner_on_each_node_and_their_launch_is_one(slurm: Slurm)
 
 def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(slurm: Slurm) -> None:
     """The signal of --signal is sent by hand, once the first launch has its record and the second one runs."""
-    job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', 'b', repeat=60, number=20)}")
+    job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', 'b', repeat=60, number=200)}")
     until(lambda: list(slurm.place.glob("e2/output/logs/b.*")), "the second launch has begun", 150, slurm.said)
     (first,) = slurm.records()
     slurm.run("scancel", "--signal=TERM", job_id)

@@ -1,37 +1,55 @@
 """Two nodes on the loopback: one launch, one record of both, and an end for both whatever ends one."""
 
+import os
 import signal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nodes.emulated import Nodes, two
-from tenants.suites import ROOT, job, until
+from nodes.emulated import Nodes, nodes, two
+from tenants.suites import ROOT, TENANTS, has_v1, job, script, until
 
 __all__ = ["two"]
 pytestmark = pytest.mark.slow
 SCALING = str(ROOT / "tasks/image_classification/scaling/pytorch/run.sh")
 LIMIT_S = 240.0
+READY_S = 30
+
+
+def trained(name: str = "both", **args: int | str) -> dict[str, Any]:
+    """A job of one small model over all ranks."""
+    given = {"--repeat": 6, "--number": 3, "--batch-size": 8} | {
+        f"--{flag.replace('_', '-')}": value for flag, value in args.items()
+    }
+    return job("ddp.sh", name=name, group="all", args=given)
+
+
+LONG = {"repeat": 5000, "number": 20}
+"""A launch that lasts until something ends it."""
+
+
+def in_load(two: Nodes, name: str) -> None:
+    log = two.leader.output / "logs" / f"{name}.R0.T0.log"
+    until(lambda: log.exists() and "Batch Loss" in log.read_text(), f"{name} is measured", 60, two.said)
 
 
 def test_two_nodes_are_one_launch_with_one_record(two: Nodes) -> None:
     plain = job("sums.py", "--repeat", 6, name="plain")
-    both = job("host.sh", name="both", group="all", args={"--repeat": 6, "--number": 3})
-    two.start([both, plain], "--ready-timeout", 60)
+    two.start([trained(), plain], "--ready-timeout", READY_S)
     assert two.ended(LIMIT_S) == [0, 0], two.said()
     assert "plain: left out, as over several nodes only jobs of the group all run." in two.leader.said()
+    assert "both: completed." in two.suites[1].said()
     (record,) = two.leader.records()
     assert two.suites[1].records() == []
     assert {rank: len(rows) for rank, rows in record["rank_observations"].items()} == {"0": 6, "1": 6}
     alone = record["rank_observations"]["0"]
     assert [row["items"] for row in record["observations"]] == [2 * row["items"] for row in alone]
     (node,) = record["meters"]["nodes"]
-    assert (node["node"], node["outcome"], node["shared"]) == (1, "completed", True)
-    # One machine has one clock.
-    assert abs(node["offset_ns"]) <= node["offset_error_ns"]
-    assert record["rendezvous"]["overlap"] > 0
-    t0_ns = record["rendezvous"]["t0_ns"]
-    for rows in record["rank_observations"].values():
-        assert t0_ns <= rows[0]["start_ns"] + node["offset_error_ns"]
+    assert (node["node"], node["shared"], node["isolation"]["backend"]) == (1, True, "none")
+    # Its times are those since its own GO, which both left at one moment.
+    first = [rows[0]["start_ns"] - record["rendezvous"]["t0_ns"] for rows in record["rank_observations"].values()]
+    assert all(0 <= after_ns < 1e9 for after_ns in first)
     (finding,) = [one for one in record["findings"] if one["rule"] == "shared_nodes"]
     assert finding["sentence"].startswith("This is a shared rate")
 
@@ -50,30 +68,72 @@ def test_torchrun_trains_one_model_over_two_nodes(two: Nodes) -> None:
     assert both["observed"]["audit"]["differences"] == []
 
 
-def test_a_runner_that_is_killed_ends_the_launch_and_a_second_start_goes_on(two: Nodes) -> None:
-    jobs = [job("host.sh", name=name, group="all", args={"--repeat": 60, "--number": 20}) for name in ("a", "b")]
-    two.start(jobs, "--ready-timeout", 60)
-    # It follows: from then on node 0 waits for it.
-    until(lambda: list(two.suites[1].output.glob("logs/a.*")), "the first launch has begun", 60, two.said)
-    two.running[1].kill()
-    leader, follower = two.ended(60)
-    assert (leader, follower) == (1, -signal.SIGKILL), two.said()
+def test_a_rank_that_fails_is_quoted_and_the_next_launch_follows(two: Nodes) -> None:
+    """One process on each node that knows of no other has no part in a launch of both."""
+    apart = script(two.leader.folder / "apart.sh", f'exec python {TENANTS / "ddp.py"} "$@"')
+    jobs = [trained("odd", die_at=5, die_how="raise", die_who=1), trained("apart") | {"cmd": str(apart)}, trained()]
+    two.start(jobs, "--ready-timeout", READY_S)
+    assert two.ended(LIMIT_S) == [1, 1], two.said()
+    odd, alone, both = two.leader.records()
+    assert (odd["outcome"], both["outcome"]) == ("failed", "completed"), two.said()
+    assert odd["message"].startswith("Node 1 (")
+    assert odd["message"].endswith("rank 1: ValueError: an odd batch")
+    assert "its process knows of no other" in alone["message"]
+
+
+def test_a_rank_that_is_killed_ends_the_launch_by_name_and_resume_goes_on(two: Nodes) -> None:
+    jobs = [trained("a"), trained("b", **LONG)]
+    two.start(jobs, "--ready-timeout", READY_S)
+    in_load(two, "b")
+    (pid,) = [pid for pid in two.suites[1].processes() if _rank_of(pid) == "1"]
+    os.kill(pid, signal.SIGKILL)
+    assert two.ended(60) == [1, 1], two.said()
+    _, lost = two.leader.records()
+    assert (lost["name"], lost["outcome"]) == ("b", "node_lost")
+    assert lost["message"].startswith("Node 1 (")
+    assert "is lost" in lost["message"]
+    assert "The suite ends here; the same command with --resume goes on." in two.leader.said()
+    for suites in two.suites:
+        suites.gone(5)
+    # The other node has no journal, and finds where node 0 is.
+    for log in two.leader.output.glob("logs/b.*"):
+        log.unlink()
+    two.start(jobs, "--ready-timeout", READY_S, "--resume")
+    skipped = "a: aborted. Node 0 is at its launch b already"
+    until(lambda: skipped in two.suites[1].said(), "node 1 finds where node 0 is", 60, two.said)
+    in_load(two, "b")
+    two.running[0].send_signal(signal.SIGINT)
+    assert two.ended(60)[0] == 130
+    assert two.leader.outcomes() == ["completed", "interrupted"]
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_runner_that_is_killed_ends_both_nodes(tmp_path: Path, node: int) -> None:
+    with nodes(tmp_path, [[], []], isolation="v1" if has_v1() else "none") as two:
+        two.start([trained(**LONG), trained("next")], "--ready-timeout", READY_S)
+        in_load(two, "both")
+        two.running[node].kill()
+        assert two.ended(60) == [[-signal.SIGKILL, 1], [1, -signal.SIGKILL]][node], two.said()
+        for suites in two.suites:
+            suites.gone(5)
+        assert [record["outcome"] for record in two.leader.records()] == ["node_lost"] * node
+        assert ("Node 0 does not answer at 127.0.0.1:" in two.suites[1].said()) == (not node)
+
+
+def test_other_jobs_and_a_node_that_does_not_come_are_named(two: Nodes) -> None:
+    two.running = [two.start_one(node, [trained(repeat=6 + node)], "--ready-timeout", READY_S) for node in (0, 1)]
+    assert two.ended(60) == [1, 1], two.said()
     (record,) = two.leader.records()
     assert record["outcome"] == "node_lost"
-    assert record["message"].startswith("Node 1 (")
-    assert "has left" in record["message"]
-    assert "The suite ends here; the same command with --resume goes on." in two.leader.said()
-    two.start(jobs, "--ready-timeout", 60, "--resume")
-    assert two.ended(LIMIT_S) == [0, 0], two.said()
-    assert {name: len(of) for name, of in two.leader.by_job().items()} == {"a": 1, "b": 1}
-    assert two.leader.outcomes() == ["completed", "completed"]
+    assert "differs from node 0 in the jobs." in record["message"]
+    assert "differs from node 0 in the jobs." in two.suites[1].said()
+    two.running = [two.start_one(0, [trained()], "--ready-timeout", 10, "--uid", 1)]
+    assert two.running[0].wait(60) == 1
+    record = two.leader.records()[-1]
+    assert record["message"].startswith("Not all of 2 nodes came to 127.0.0.1:"), record["message"]
+    assert "missing are 1" in record["message"]
 
 
-def test_other_jobs_are_refused_and_told_so(two: Nodes) -> None:
-    two.running = [
-        two.start_one(node, [job("host.sh", group="all", args={"--repeat": 6 + node})], "--ready-timeout", 10)
-        for node in (0, 1)
-    ]
-    assert two.ended(60) == [2, 2], two.said()
-    assert "Not all of 2 nodes came" in two.leader.said()
-    assert "it has other jobs, arguments, limits, devices or software than node 0" in two.suites[1].said()
+def _rank_of(pid: int) -> str:
+    variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return next((text.partition(b"=")[2].decode() for text in variables if text.startswith(b"RANK=")), "")

@@ -1,4 +1,4 @@
-"""Comparisons and searches as pages, and a report's page of several hosts, failures and duets."""
+"""Comparisons as pages, and a report's page of several hosts, failures and duets."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from cotenant.report.answer import answer
 from cotenant.report.comparison import Conditions, compare_launches
 from cotenant.report.hosts import jobs_on_hosts_grid
 from cotenant.report.problems import first_steps
-from cotenant.report.view_pages import comparison_page, tuning_page
+from cotenant.report.view_pages import comparison_page
 from cotenant.results.decoded import Decoded
 from cotenant.results.drawn import spans_of
 from cotenant.results.launches import launches_of
 from cotenant.results.record import Record
-from cotenant.tuning.search import Search, Space
-from cotenant.tuning.trial import Setting, Trial
 from report.making import fields_of, launch, lost, solo, summary_of, table
 from report.test_duets import duet
 from report.test_page import Reader, page_of
-from report.test_tuning_view import search
 from results.made import NOON, observed
 
 
@@ -108,27 +105,16 @@ def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
     assert observed([1.0])[0].block is None
 
 
-def test_a_comparison_and_searches_are_pages_that_work_offline() -> None:
+def test_a_comparison_is_a_page_that_works_offline() -> None:
     sides = []
     for hour, mean_ms in enumerate((500, 700)):
         started = [NOON + timedelta(hours=hour, minutes=2 * uid) for uid in range(5)]
         records = [one for uid in range(5) for one in launch("vae", uid, mean_ms=mean_ms, started=started[uid])]
         sides.append(launches_of(table(records).frame)[0])
     lines = compare_launches(*sides, Conditions())
-    for words, text in {
-        "vae is SLOWER in B: 0.7": comparison_page("A", "B", lines),
-        "vae: the job's own setting stays.": tuning_page("Tuned", {"vae": (search(), "image")}),
-    }.items():
-        seen = Reader(text)
-        assert words in seen.text
-        assert "<svg" in text, words
-        assert len(seen.ids) == len(set(seen.ids))
-        assert all(link.startswith("#") for link in seen.links)
-
-
-def test_a_search_without_any_rate_is_a_page_without_a_chart() -> None:
-    found = Search(Space(Setting(8)))
-    found.take(Trial(Setting(8), None, "out_of_memory", "It needed more.", seconds=10.0))
-    text = tuning_page("Tuned", {"vae": (found, "image")})
-    assert "out of memory" in Reader(text).text
-    assert "<svg" not in text
+    text = comparison_page("A", "B", lines)
+    seen = Reader(text)
+    assert "vae is SLOWER in B: 0.7" in seen.text
+    assert "<svg" in text
+    assert len(seen.ids) == len(set(seen.ids))
+    assert all(link.startswith("#") for link in seen.links)

@@ -15,7 +15,6 @@ from cotenant.results import columns
 from cotenant.results.columns import COLUMNS, whole
 from cotenant.results.read import read_records
 from cotenant.results.record import encode
-from cotenant.results.schema import page_text
 from results.made import a_part, a_record
 from results.tabled import fields_of, frame_of, launch, row_of, rows_of
 
@@ -36,7 +35,7 @@ def test_a_column_more_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if form != "csv":
             assert read_records([out]).frame["threads"].to_list() == [8] * 5
     assert "threads" in pl.read_csv(tmp_path / "b.csv").columns
-    assert "| `threads` | int | threads that the benchmark computed with |" in page_text()
+    assert "threads: threads that the benchmark computed with" in call(capsys, "help", "records", "threads")[1]
     compare = ("compare", tmp_path / "a", tmp_path / "b.jsonl")
     assert "different threads: 4 and 8 (--allow threads)" in call(capsys, *compare)[1]
     assert "SAME" in call(capsys, *compare, "--allow", "threads")[1]

@@ -7,22 +7,18 @@ sees. With `--parallel dp` it is one process for all of them.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch.distributed import TCPStore  # type: ignore[attr-defined] # as its documentation has it
 from torch.distributed import run as torchrun
-from torch.distributed.elastic.rendezvous import RendezvousInfo, RendezvousParameters, rendezvous_handler_registry
-from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
+from torch.distributed.elastic.rendezvous import rendezvous_handler_registry
 
+from cotenant.bench.meeting import BACKEND, HostsRendezvous, Node
+from cotenant.errors import CotenantError
+from cotenant.protocol.messages import NODE_VARIABLE
 from cotenant.suite.variables import value_behind
 from cotenant.text import endpoint
-
-ONE_HOST = "cotenant-one-host"
-STORE_LIMIT_S = 600
-"""torchrun's own for a static rendezvous."""
 
 
 def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
@@ -39,36 +35,12 @@ def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[
     return int(devices) or int(total or 0) or max(1, count())
 
 
-class OneHostRendezvous(StaticTCPRendezvous):
-    """torchrun's static rendezvous of one node, whose store listens at MASTER_ADDR alone.
-
-    The store asks nobody for a password, and torch's own listens at every address of the host.
-    """
-
-    def get_backend(self) -> str:
-        return ONE_HOST
-
-    def next_rendezvous(self) -> RendezvousInfo:
-        if self._store is None:
-            family, *_, address = socket.getaddrinfo(self.master_addr, self.master_port, type=socket.SOCK_STREAM)[0]
-            descriptor = socket.create_server(address[:2], family=family).detach()
-            meeting = self.master_addr, self.master_port, self.world_size, True, self.timeout
-            self._store = TCPStore(*meeting, multi_tenant=True, master_listen_fd=descriptor)
-        return super().next_rendezvous()
-
-
-def one_host(given: RendezvousParameters) -> OneHostRendezvous:
-    """Return the variables of torchrun's rendezvous with `launcher_flags` of one node."""
-    address, _, port = given.endpoint.rpartition(":")
-    return OneHostRendezvous(address.strip("[]"), int(port), 0, 1, given.run_id, STORE_LIMIT_S)
-
-
 def launcher_flags(ranks: int, environ: Mapping[str, str]) -> list[str]:
-    """Return the flags of torchrun for so many processes on this node; for several nodes it reads PET_* itself."""
+    """Return the flags of torchrun for so many processes on this node; the number of nodes it reads from PET_*."""
     address, port = environ.get("MASTER_ADDR", "127.0.0.1"), environ.get("MASTER_PORT", "29500")
-    if environ.get("PET_NNODES", "1") == "1":
-        meeting = [f"--rdzv_backend={ONE_HOST}", f"--rdzv_endpoint={endpoint(address, int(port))}"]
-    else:
+    if environ.get("PET_NNODES", "1") == "1" or environ.get(NODE_VARIABLE):
+        meeting = [f"--rdzv_backend={BACKEND}", f"--rdzv_endpoint={endpoint(address, int(port))}"]
+    else:  # No runner has described the nodes.
         meeting = [f"--master_addr={address}", f"--master_port={port}"]
     return [f"--nproc_per_node={ranks}", *meeting]
 
@@ -79,8 +51,15 @@ def main() -> None:
     ranks = ranks_of(words, os.environ, torch.accelerator.device_count)
     if not ranks:
         os.execv(sys.executable, [sys.executable, task, *words])
-    rendezvous_handler_registry.register(ONE_HOST, one_host)
-    torchrun.main([*launcher_flags(ranks, os.environ), task, *words])
+    node = Node.of(ranks)
+    if node is not None:
+        os.environ.pop("PET_NODE_RANK", None)  # torchrun would warn that only its own rendezvous heeds it.
+    rendezvous_handler_registry.register(BACKEND, lambda given: HostsRendezvous(given, node))
+    try:
+        torchrun.main([*launcher_flags(ranks, os.environ), task, *words])
+    except CotenantError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_status)
 
 
 if __name__ == "__main__":

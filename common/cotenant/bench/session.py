@@ -20,12 +20,13 @@ from cotenant.bench.facts import Losses, arguments_of, tenant_facts, without_eff
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.run import Run
+from cotenant.bench.together import Together
 from cotenant.bench.world import World
 from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.machine.topology import require_linux
 from cotenant.protocol.client import Rendezvous, wait_until
-from cotenant.protocol.messages import SOCKET_VARIABLE
+from cotenant.protocol.messages import NODE_VARIABLE, SOCKET_VARIABLE
 from cotenant.suite.task_source import version_of
 
 RULE = "-" * 80
@@ -52,8 +53,8 @@ def _plain(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-Counterpart = Rendezvous | Alone
-"""The runner, or its stand-in where there is none."""
+Counterpart = Rendezvous | Together | Alone
+"""The runner, over several hosts its stand-in for all ranks, or its stand-in where there is none."""
 
 RUNNER_READS_S = 0.3
 """A runner reads messages to it ten times a second."""
@@ -62,7 +63,7 @@ RUNNER_READS_S = 0.3
 def main(benchmark: type[Benchmark], argv: Sequence[str] | None = None) -> NoReturn:
     """Run a benchmark with the words of its command line, alone or as a tenant, and leave with its exit status."""
     status = run_benchmark(benchmark, sys.argv[1:] if argv is None else argv)
-    if SOCKET_VARIABLE in os.environ:
+    if SOCKET_VARIABLE in os.environ or NODE_VARIABLE in os.environ:
         # A thread of torch that asks for the interpreter while it closes ends the process by SIGABRT, after all was
         # measured (pytorch issues 38228, 190489). So a tenant leaves without closing it.
         atexit._run_exitfuncs()
@@ -78,12 +79,19 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     try:
         world = World.from_environment()
         world.write_apart()
-        runner: Counterpart = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world)
-    except OSError as error:
+        runner: Counterpart = (
+            Together.from_environment(world) or Rendezvous.from_environment() or Alone(cls.__name__.lower(), world)
+        )
+    except (OSError, RuntimeError, CotenantError) as error:
         return _complain(cls, error)
     try:
         require_linux()
         parsed = parse(cls, argv)
+        if os.environ.get(NODE_VARIABLE) and not isinstance(runner, Together):
+            raise CotenantError(
+                "This is one of several nodes, and its process knows of no other.",
+                "Over nodes python -m cotenant.bench.ranks starts the ranks, as the run.sh of such jobs does.",
+            )
         benchmark = cls(**parsed.values)
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
@@ -91,7 +99,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     except ConnectionError as error:
         return _complain(cls, error)
     except (Exception, KeyboardInterrupt) as error:
-        outcome, message, status = outcome_of(error, batch_size, under_runner=isinstance(runner, Rendezvous))
+        outcome, message, status = outcome_of(error, batch_size, under_runner=not isinstance(runner, Alone))
         if outcome == "failed" and not isinstance(error, CotenantError):
             traceback.print_exc()
         _complain(cls, message)

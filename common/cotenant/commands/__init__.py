@@ -22,7 +22,7 @@ GROUPS = {
     },
     "for more": {
         "fleet": "a suite on every node of a Ray cluster at once, all records in one place",
-        "tune": "the fastest batch size and flags of each job here, as a job file",
+        "tune": "the fastest batch size of each job here, as a job file",
         "new": "the skeleton of a benchmark with its test and a job file",
         "completion": "a script by which bash, zsh or fish completes commands, flags and jobs",
     },

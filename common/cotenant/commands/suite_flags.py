@@ -121,7 +121,7 @@ def _add_nodes(parser: Parser) -> None:
     add("--launcher", choices=LAUNCHERS, default="auto", help=by)
     add("--nnodes", type=int, metavar="N", help="hosts, on each of which this command runs; jobs of the group all run")
     add("--node-rank", type=int, metavar="K", help="which of them this is (default: 0 where the endpoint is)")
-    where = "address and port of node 0, which keeps the records; the next port is rank 0's"
+    where = "address and port of node 0, which keeps the records: there the ranks meet"
     add("--rdzv-endpoint", default="", metavar="HOST:PORT", help=where)
 
 

@@ -167,7 +167,7 @@ def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
     """Run this node's part of a suite whose records another node keeps."""
     note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
     result = SuiteRun(suite, note).follow()
-    return EXIT_INTERRUPTED if result.interrupted else EXIT_PASSED
+    return EXIT_INTERRUPTED if result.interrupted else EXIT_FAILED if result.failed else EXIT_PASSED
 
 
 def _planned(suite: PreparedSuite) -> list[Planned]:

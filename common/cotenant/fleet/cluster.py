@@ -72,7 +72,7 @@ class RayCluster:
                 yield name, _reason(error)
 
     def free_port(self, name: str) -> int:
-        """Return a port of a node that is free, as the one after it is. Raises CotenantError."""
+        """Return a free port of a node. Raises CotenantError."""
         try:
             return int(self._ray.get(self._actors[name].free_port.remote(), timeout=PLACING_S))
         except self._ray.exceptions.RayError as error:

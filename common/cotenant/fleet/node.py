@@ -21,7 +21,7 @@ SET_ASIDE = ".unfinished"
 KEPT = (*LOGS, ".json", ".journal", ".resolved", "summary.txt", SET_ASIDE)
 LOOK_S, GRACE_S = 1.0, 30.0
 PR_SET_PDEATHSIG = 1
-PORTS = range(20000, 32000, 2)
+PORTS = range(20000, 32000)
 """Above those of Ray's workers, below those that kernels give away by themselves."""
 News = tuple[dict[str, bytes], int | None]
 """Records, journals and logs written since the last answer, by name, and the runner's status, None while it runs."""
@@ -59,13 +59,12 @@ class NodeRunner:
         return ""
 
     def free_port(self) -> int:
-        """Return a free port whose next one is free, too."""
+        """Return a free port."""
         for port in random.sample(PORTS, len(PORTS)):
             with contextlib.suppress(OSError):
-                for each in (port, port + 1):
-                    socket.create_server(("", each)).close()
+                socket.create_server(("", port)).close()
                 return port
-        raise OSError(f"No two ports between {PORTS[0]} and {PORTS[-1]} are free.")
+        raise OSError(f"No port between {PORTS[0]} and {PORTS[-1]} is free.")
 
     def news(self, wait_s: float) -> News:
         """Return the news, at once if there are any, else after `wait_s`."""

@@ -79,7 +79,7 @@ class SuiteLaunches:
         """Launch a user in each slice; return its rate and its use of the machine, or why they are unknown."""
         self.tell("one user alone" if self.step == 1 else "one user in each slice")
         records = self._launch(self._of_users(self.step), "alone", ALONE_S)
-        if flaw := _flaw(records):
+        if flaw := flaw_of(records):
             return flaw
         first, counters = records[0], [record.isolation.counters for record in records]
         plan = self._of_users(self.step).plan(self._machine)
@@ -154,10 +154,10 @@ def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
     own = [record for record in records if record.tenants == users]
     spent = [record.blocks.spent.get("all") for record in own if record.blocks is not None]
     busy = [part.processor_ns / part.lasted_ns for part in spent if part is not None and part.lasted_ns]
-    return CrowdUse(_flaw(records), busy=sum(busy) if busy else None)
+    return CrowdUse(flaw_of(records), busy=sum(busy) if busy else None)
 
 
-def _flaw(records: Sequence[Record]) -> str:
+def flaw_of(records: Sequence[Record]) -> str:
     """Return why the numbers of a launch do not count; "" if they do."""
     for record in records:
         if not record.completed:

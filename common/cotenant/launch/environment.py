@@ -25,6 +25,7 @@ from cotenant.protocol.messages import (
     DEVICE_MEMORY_VARIABLE,
     GROUP_VARIABLE,
     LOG_VARIABLE,
+    NODE_VARIABLE,
     RANKS_VARIABLE,
     RUN_VARIABLE,
     SOCKET_VARIABLE,
@@ -126,6 +127,8 @@ def share_variables(part: DeviceShare) -> dict[str, str]:
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     """Return the variables of a launch on the first `nodes` of several hosts, 0 for all.
 
+    The value of NODE_VARIABLE comes once its slice is there.
+
     On a single host ranks listen for each other on the loopback, whatever address the host's name has. PET_* are
     torchrun's own names for the defaults of its flags.
     """
@@ -133,9 +136,10 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
         return {} if "GLOO_SOCKET_IFNAME" in os.environ else {"GLOO_SOCKET_IFNAME": LOOPBACK}
     variables = {
         "MASTER_ADDR": cluster.host,
-        "MASTER_PORT": str(cluster.port + 1),
+        "MASTER_PORT": str(cluster.port),
         "PET_NNODES": str(nodes or cluster.nodes),
         "PET_NODE_RANK": str(cluster.node),
+        NODE_VARIABLE: "",
     }
     # gloo looks up the host's name, whose address is often that of the loopback.
     if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):

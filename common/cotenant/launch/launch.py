@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
 from cotenant.files import Directory
-from cotenant.isolation.backend import Backend, NotIsolatedError
+from cotenant.isolation.backend import Backend, NotIsolatedError, ReadBack
 from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks, going_on
 from cotenant.launch.alone import AloneTurns, WentOn
@@ -39,8 +39,6 @@ from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, say_
 from cotenant.launch.turns import Turns
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
-from cotenant.nodes.connection import Connection
-from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.procfs import described
 from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.text import sender_of
@@ -62,8 +60,7 @@ class Launch:
     """Starts the tenants of `specs`, sends them one GO and one STOP, and leaves no process or slice behind.
 
     `upkeep`, which keeps the reaper alive, is called about once a second. `sampling` reads the host as often between
-    GO and the last DONE; `observer` is called at all other times. `peers` are the runners of the same launch on other
-    hosts: all nodes have one GO and one STOP, and a failure on one node ends the launch on all.
+    GO and the last DONE; `observer` is called at all other times.
     """
 
     specs: Sequence[TenantSpec]
@@ -73,7 +70,6 @@ class Launch:
     upkeep: Callable[[], None] = lambda: None
     sampling: Meters = field(default_factory=lambda: Meters(()))
     observer: Observer = field(default_factory=Unobserved)
-    peers: Peers = NO_PEERS
     logs: Directory | None = None
     """The directory of the tenants' logs; by default the one in their specs."""
     takes_turns: bool = False
@@ -86,6 +82,8 @@ class Launch:
     """The tenants that go on alone at its end, if it has no blocks."""
     refusal: str = ""
     """Why its tenants are not measured by blocks; before GO, if that is already known."""
+    variables: Callable[[TenantSpec, ReadBack], Mapping[str, str]] | None = None
+    """Returns the variables that a tenant of a launch over several nodes gets once its slice has been read back."""
     _events: Events = field(default_factory=Events, init=False)
     _kills_before: int = field(default_factory=memory_kills, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -96,8 +94,6 @@ class Launch:
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
-    _told: bool = field(default=False, init=False)
-    """Whether the other nodes know that the launch ends here."""
     _has_waited: bool = field(default=False, init=False)
     """Whether the runner has waited, after the first death of a tenant, for a signal to itself."""
 
@@ -113,14 +109,10 @@ class Launch:
         try:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
-                for connection in self.peers.connections():
-                    self._events.on_readable(connection, self._hear, connection)
                 try:
                     results = self._start(leaving) or self._loop()
                 finally:
                     self._wake()
-                if self._phase is not Phase.STOP and not self._told:
-                    self.peers.fail((results[0].outcome, results[0].message))
         except NotIsolatedError as error:
             if results is None:
                 raise
@@ -159,7 +151,10 @@ class Launch:
             try:
                 live = self.backend.create(spec.slice)
                 leaving.callback(live.remove)
-                tenant = start_tenant(spec, live, live.verify(), logs)
+                read_back = live.verify()
+                added = {} if self.variables is None else self.variables(spec, read_back)
+                whole = replace(spec, environment={**spec.environment, **added})
+                tenant = start_tenant(whole, live, read_back, logs)
             except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
@@ -173,7 +168,6 @@ class Launch:
         self._begun_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
             self._events.turn(READING_S if self._load is None else self._load.due_s())
-            self._agree()
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
             if self._load is not None and self._phase is Phase.LOAD:
@@ -223,26 +217,6 @@ class Launch:
                 if tenant.index == index and not tenant.lost:
                     self._fails(tenant, ("not_isolated", f"Its schedule of pairs ended early: {why}."))
 
-    def _hear(self, connection: Connection) -> None:
-        """Read another node's message, which may be the last one that GO or STOP waits for."""
-        self._agree()
-        if not connection.open:
-            self._events.forget(connection)
-        self._go_if_ready()
-        self._stop_if_done()
-
-    def _agree(self) -> None:
-        """End the launch here if it ends on another node; tell the other nodes if it ends here."""
-        if self._phase is Phase.STOP:
-            self.peers.hear()
-            return
-        if (reason := self.peers.hear()) is not None:
-            self._kill(self._tenants, reason)
-        lost = next((tenant for tenant in self._tenants if tenant.lost), None)
-        if lost is not None and not self._told:
-            self._told = True
-            self.peers.fail(lost.reason or outcome_of(lost, self._kills_outside()))
-
     def _poll(self) -> None:
         for tenant in self._tenants:
             # A tenant may wait for a killed worker for ever.
@@ -281,8 +255,6 @@ class Launch:
         self.observer.building(sum(tenant.all_ranks("ready") for tenant in self._tenants))
         if any(tenant.lost or not tenant.all_ranks("ready") for tenant in self._tenants):
             return
-        if not self.peers.ready():
-            return
         try:
             schedule, given = self._amounts()
         except ProtocolError as error:
@@ -292,9 +264,7 @@ class Launch:
         self._phase = Phase.LOAD
         slots = self.pairing.slots if self.pairing else ()
         left_s = self._begun_s + self.limits.timeout_s - time.monotonic()
-        self._load = MeasuredLoad(
-            self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots, left_s, self.crowd
-        )
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, schedule, slots, left_s, self.crowd)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             # All ranks have connected.
@@ -342,7 +312,7 @@ class Launch:
         if self._phase is not Phase.LOAD or not survivors:
             return
         assert self._load is not None
-        if not all(map(self._load.enough.is_of, survivors)) or not self.peers.done():
+        if not all(map(self._load.enough.is_of, survivors)):
             return
         self._wake()
         self._load.end(survivors)
@@ -359,7 +329,6 @@ class Launch:
             self._phase = Phase.STOP
             self._stop(self._tenants)
             self.observer.stopping()
-        self.peers.stop()
 
     def _stop(self, tenants: Sequence[Tenant]) -> None:
         """Send STOP to these tenants, and limit the time until their records."""
@@ -550,8 +519,7 @@ class Launch:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:
-            loaded, awaited = self._phase >= Phase.LOAD, self.peers.awaited()
-            self._kill(*late(self._tenants, self.limits, elapsed_s, loaded, awaited))
+            self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase >= Phase.LOAD))
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]
@@ -564,7 +532,7 @@ class Launch:
                     self._gone(tenant)
 
     def _end(self, tenant: Tenant) -> None:
-        if self._phase >= Phase.ALONE:
+        if self._phase >= Phase.ALONE or tenant.spec.follows:
             self._verify_again([tenant])
         self._wake()
         if self._alone is not None:

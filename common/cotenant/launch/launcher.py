@@ -8,6 +8,7 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
+from cotenant.launch.across import node_variable
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
@@ -18,7 +19,6 @@ from cotenant.launch.resources import Resources
 from cotenant.launch.start import Start
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.meters.meters import meters_of
-from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.text import listed
 
@@ -32,7 +32,7 @@ class Launcher:
     interruption: Interruption
     observer: Observer
 
-    def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
+    def measure(self, start: Start, limits: Limits) -> LaunchResult:
         """Launch a start's tenants; the meters also cover the time before and after.
 
         Raises IsolationError.
@@ -40,7 +40,10 @@ class Launcher:
         suite, reaper = self.suite, self.resources.reaper
         machine, slices = suite.machine, [spec.slice for spec in start.specs]
         shared_before = shared_files().keys()
-        limits = limits.of_job(start.timeout_s)
+        limits, variables = limits.of_job(start.timeout_s), None
+        if start.follows is not None:
+            variables = node_variable(suite, start, limits.ready_limit_s)
+            limits = limits.of_node(start.follows)
         begin_ticks = now_ticks()
         with meters_of(machine, slices) as sampling, self.resources.output.logs() as logs, isolation_errors():
             launch = Launch(
@@ -51,13 +54,13 @@ class Launcher:
                 reaper.ensure,
                 sampling,
                 self.observer,
-                peers,
                 logs,
                 start.takes_turns,
                 start.pairing,
                 start.crowd,
                 {each.tenant for each in start.goes_on},
                 start.refusal,
+                variables,
             )
             counts = self._counts()
             result = launch.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -18,6 +19,8 @@ ASKED_LIMIT_S = 10.0
 """Seconds after STOP before a program that was not written for a runner gets SIGTERM, and again before it is killed."""
 UNSAID_OBSERVATION_NS = 200_000_000
 """The approximate length of an observation for which neither a flag nor the program gives a number of batches."""
+NAMING_S = 15.0
+"""Seconds by which the ranks of several nodes have named the one that is not ready, before the runner ends all."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
 """It is short because the other ranks only wait for the one that failed: no result is lost when they are killed."""
@@ -52,6 +55,10 @@ class Limits:
             return self
         return replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
+    def of_node(self, follows: bool) -> Limits:
+        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time."""
+        return replace(self, ready_limit_s=math.inf if follows else self.ready_limit_s + NAMING_S)
+
     def policies(self) -> dict[str, str | float]:
         """Return the limits that a record holds: those that decide how much is measured and kept."""
         named = {
@@ -85,22 +92,17 @@ USUAL_LIMITS = Limits()
 
 
 def late(
-    tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool, awaited: str = ""
+    tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool
 ) -> tuple[list[Tenant], Reason | None]:
-    """Return the tenants that exceed a launch's limits, and the reason of their end. `loaded`: between GO and STOP.
-
-    If none does here, the `awaited` nodes exceed them, and all tenants here end.
-    """
+    """Return the tenants that exceed a launch's limits, and the reason of their end. `loaded`: between GO and STOP."""
     behind = [tenant for tenant in tenants if not tenant.all_ranks("done" if loaded else "ready")]
-    who = "It" if behind or not awaited else awaited
-    ending = behind or (list(tenants) if awaited else [])
     if elapsed_s >= limits.timeout_s:
         # The other tenants end as after a neighbour's death: aborted before GO, with a kept result after it.
-        longer = f"{who} was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
-        return ending, ("timeout", longer)
+        longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
+        return behind, ("timeout", longer)
     if not loaded and elapsed_s >= limits.ready_limit_s:
-        longer = f"{who} was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
-        return ending, ("timeout", longer)
+        longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
+        return behind, ("timeout", longer)
     return [], None
 
 

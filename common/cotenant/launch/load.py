@@ -17,15 +17,12 @@ from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, place
 from cotenant.launch.tenant import Tenant, ranks_of, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
-from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.protocol.messages import STEPS_AN_AUDIT, audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
 READING_S = 0.1
 GO_DELAY_NS = 50_000_000
-NODES_GO_DELAY_NS = 250_000_000
-"""The delay of a GO that has to cross a network first."""
 LOOKS = 20
 """After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it more
 likely to find an interval that is narrow by chance."""
@@ -38,8 +35,7 @@ SPENT = 1.25
 class MeasuredLoad:
     """The counters and meters of the tenants from GO to the last DONE; the constructor makes the GO.
 
-    `gos` holds each tenant's GO: one moment for all, and in a mix different amounts. Node 0 chooses them for all nodes,
-    and also decides when an audit is due.
+    `gos` holds each tenant's GO: one moment for all, and in a mix different amounts.
     """
 
     def __init__(
@@ -48,31 +44,24 @@ class MeasuredLoad:
         given: Mapping[int, Allowance],
         sampling: Meters,
         tenants: Collection[Tenant],
-        peers: Peers = NO_PEERS,
         schedule: Schedule | None = None,
         slots: Sequence[Slice] = (),
         left_s: float = 0.0,
         crowd: Crowd | None = None,
     ) -> None:
         """`left_s` are the seconds until the launch reaches its time limit, which a parted schedule keeps to."""
-        self._peers, common = peers, peers.go()
-        if common is not None:
-            given = dict.fromkeys(given, Allowance(common.amount, common.amount))
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
         self._late_ns = self._start_ns + round(left_s * 1e9)
-        delay_ns = NODES_GO_DELAY_NS if peers.connections() else GO_DELAY_NS
-        self.t0_ns = self._start_ns + delay_ns if common is None else common.t0_ns
+        self.t0_ns = self._start_ns + GO_DELAY_NS
         settle_ns = round(limits.settle_s * 1e9)
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns, each.alone) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
         self._until_interval = limits.until_interval
-        self.audits = AuditRequests(
-            min((each.least for each in given.values()), key=lambda a: a.repeat), tenants, peers
-        )
+        self.audits = AuditRequests(min((each.least for each in given.values()), key=lambda a: a.repeat), tenants)
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
         """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
@@ -83,7 +72,6 @@ class MeasuredLoad:
         self._crowd = crowd
         if schedule is not None:
             self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
-        peers.started(self.t0_ns, next(iter(given.values())).most)
 
     def due_s(self) -> float:
         """Return the seconds after which `look` has to be called, even without a message."""
@@ -150,7 +138,7 @@ class MeasuredLoad:
         self.meters |= self._sampling.result(self.t0_ns)
         # A border for an audit may have been drawn after the last observation.
         self.audits.look(survivors)
-        if not self.audits.sent and self._peers.leads:
+        if not self.audits.sent:
             # The load was over before its first border was reached.
             self.audits.send(survivors)
 
@@ -161,9 +149,8 @@ class AuditRequests:
     A border counts the slowest tenant's observations, so that all tenants have made as many.
     """
 
-    def __init__(self, given: Amount, tenants: Collection[Tenant], peers: Peers = NO_PEERS) -> None:
-        self._peers = peers
-        self.borders = audit_borders(given.number, given.repeat) if peers.leads else []
+    def __init__(self, given: Amount, tenants: Collection[Tenant]) -> None:
+        self.borders = audit_borders(given.number, given.repeat)
         self.sent = 0
         ready = (rank.ready for rank in ranks_of(tenants) if rank.ready is not None)
         # The first step of a warm-up is watched as audit steps are.
@@ -175,17 +162,14 @@ class AuditRequests:
         return self.sent * STEPS_AN_AUDIT * self._each_ns
 
     def look(self, tenants: Collection[Tenant]) -> None:
-        """Send a request if a border is reached, and as many as node 0 has sent."""
+        """Send a request if a border is reached."""
         made = min((len(rank.observations) for rank in ranks_of(tenants)), default=0)
         if self.borders and self.borders[0] <= made:
             self.borders = [border for border in self.borders if border > made]
             self.send(tenants)
-        while self.sent < self._peers.audits:
-            self.send(tenants)
 
     def send(self, tenants: Collection[Tenant]) -> None:
         self.sent += 1
-        self._peers.audit()
         for rank in ranks_of(tenants):
             rank.link.send("audit")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cotenant.errors import EXIT_USAGE
+from cotenant.errors import EXIT_GONE_ON, EXIT_NOT_MET, EXIT_USAGE
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.alone import WentOn
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS
@@ -17,13 +17,14 @@ from cotenant.launch.conductor import Conducted
 from cotenant.launch.memory import out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import BETWEEN_LINES, Reason, Tenant, TenantSpec, signal_name
-from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Reading, Span
 from cotenant.suite.variables import flag_name, is_flag
 
 MESSAGE_LIMIT = 2000
 LOG_ENDS = "Its log ends: "
+_NODES = {EXIT_NOT_MET: "node_lost", EXIT_GONE_ON: "aborted"}
+"""The outcomes of a launch whose ranks on several nodes have not met."""
 # Python's message on a failed import at the top of a program, which could not send a message yet.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
@@ -47,7 +48,7 @@ class TenantResult:
 class LaunchResult:
     """The results of all tenants, in order, and their common facts; `gos` holds each tenant's GO by its number.
 
-    On several nodes the tenant is node 0's, and `nodes` are the others. `left_behind` names a slice or process that
+    `left_behind` names a slice or process that
     could not be removed at the end; `changes` are the differences of slices from their plan at the last DONE, or before
     the tenants' end. Both are empty as a rule. `killed_outside` counts the kernel's kills for memory outside of the
     slices. `work` are the readings of each tenant's processor time until `stop_ns`, the time of STOP, 0 without one.
@@ -60,7 +61,6 @@ class LaunchResult:
     meters: dict[str, Any] = field(default_factory=dict)
     left_behind: str = ""
     changes: tuple[str, ...] = ()
-    nodes: tuple[NodeResult, ...] = ()
     stop_ns: int = 0
     work: Mapping[int, Sequence[Reading]] = field(default_factory=dict)
     conducted: Conducted | None = None
@@ -127,8 +127,10 @@ def outcome_of(tenant: Tenant, killed_outside: int) -> Reason:
     if tenant.reason is not None:
         outcome, message = tenant.reason
         return outcome, message[:MESSAGE_LIMIT]
-    if tenant.status == 0 and tenant.all_ranks("record"):
+    if tenant.status == 0 and (tenant.spec.follows or tenant.all_ranks("record")):
         return _finished(tenant)
+    if tenant.spec.follows is not None and tenant.status in _NODES:
+        return _NODES[tenant.status], tenant.log_tail().rpartition(BETWEEN_LINES)[2]
     if tenant.is_asked and tenant.all_ranks("done"):
         return _finished(tenant)  # Whatever its exit status after it was asked to end.
     return _died(tenant)
@@ -158,8 +160,11 @@ def _died(tenant: Tenant) -> Reason:
 
 
 def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
-    """Return a process's report of its failure; one of several is named, with the end of its log if it just failed."""
-    if rank.world == 1:
+    """Return a process's report of its failure; one of several is named, with the end of its log if it just failed.
+
+    One that speaks for ranks elsewhere has named the one that failed.
+    """
+    if rank.world == 1 or rank.elsewhere:
         return outcome, message
     log = f". {_quoted_tail(tenant.log_tail(rank.number))}" if outcome == "failed" else ""
     return outcome, f"{rank.name}: {message.removesuffix('.') if log else message}{log}"

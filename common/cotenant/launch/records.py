@@ -16,7 +16,7 @@ from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
-from cotenant.launch.across import described, enclosed, load_of
+from cotenant.launch.across import enclosed, other_nodes
 from cotenant.launch.alone import Turn
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.crowd import CrowdSchedule
@@ -127,7 +127,6 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
     statements = [_statement(tenant, go, result) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
-    loads += [load for node in result.nodes if (load := load_of(node)) is not None]
     beside = _work_beside(result, statements, gos[0], start)
     # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from t0
     # on in whole observations, so that the first one that counts may begin one observation later than a neighbour's.
@@ -139,7 +138,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
         load=together,
         meters=result.meters
-        | ({"nodes": described(result.nodes, together)} if result.nodes else {})
+        | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
         | ({"beside": beside} if beside else {}),
         findings=(*facts.findings, *_findings(result)),
         conceal=facts.conceal,
@@ -253,18 +252,16 @@ def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int)
 def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Statement:
     """Return a tenant's statement: rank 0's part and times, the items of all ranks, and each rank's observations.
 
-    Ranks on other nodes are of the same tenant.
+    Rank 0 has reported those of ranks on other nodes.
     """
-    nodes, conducted = result.nodes, result.conducted
-    ranks = tenant.ranks
+    conducted, ranks = result.conducted, tenant.ranks
     first = ranks.get(0)
     if first is None:
         return Statement()
     given = go.given if go else None
     amount = given or first.requested
-    elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
     own = {number: rank.observations for number, rank in ranks.items()}
-    observations, by_rank = observed_by_ranks(elsewhere | own)
+    observations, by_rank = observed_by_ranks(first.others | own)
     blocks, part = None, first.work | (first.record or {})
     if tenant.spec.foreign is not None:
         part |= {"arguments": tenant.spec.foreign.arguments, "version": ""}
@@ -285,7 +282,7 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         asked=first.requested,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
-        late_ns=max([rank.late_ns for rank in ranks.values()] + [node.late_ns for node in nodes]),
+        late_ns=max(rank.late_ns for rank in ranks.values()),
         observations=observations,
         rank_observations=by_rank,
         part=part,
@@ -325,7 +322,7 @@ def _place(
     if start.of_pair:
         slice_ = replace(slice_, tenant=number)
     cells = [other.cell.label for other in start.programs]
-    held = enclosed(tenant, facts.backend, start.sharers)
+    held = enclosed(tenant.spec, tenant.read_back, facts.backend, start.sharers)
     uncounted = tenant.after.uncounted()
     return Placement(
         suite=facts.suite,
@@ -352,6 +349,7 @@ def _place(
         machine=facts.machine,
         isolation=Enclosed(
             **held,
+            counters=asdict(tenant.after.since(tenant.before)),
             uncounted=uncounted,
             enabled_by=enabled_by(facts.backend.name, [*held["unenforced"], *uncounted]),
             policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),

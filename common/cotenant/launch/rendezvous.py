@@ -8,6 +8,7 @@ import math
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from cotenant.launch.events import Life
 from cotenant.protocol.inbox import Inbox
-from cotenant.protocol.messages import SEND_EVERY_NS, Message, ProtocolError, encode
+from cotenant.protocol.messages import SEND_EVERY_NS, Message, ProtocolError, check_fields, encode
 from cotenant.stats.budget import Amount
 
 _CREDENTIALS = struct.Struct("3i")
@@ -32,6 +33,7 @@ OWN_OUTCOMES = frozenset(
         "missing_data",
         "missing_package",
         "nan",
+        "node_lost",
         "out_of_memory",
         "unsupported",
     )
@@ -168,7 +170,7 @@ class Go:
 
 @dataclass(slots=True)
 class Rank:
-    """One of a tenant's `world` processes, `elsewhere` of which are on other hosts, and its messages so far."""
+    """One of a tenant's `world` processes, of which so many are `elsewhere`, and its messages so far."""
 
     link: Link
     number: int
@@ -184,6 +186,8 @@ class Rank:
     record: dict[str, Any] | None = None
     failed: bool = False
     elsewhere: int = 0
+    others: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    """The observations of ranks elsewhere, by their numbers."""
     rests: list[tuple[int, int]] = field(default_factory=list)
     """The times from which until which it was held still."""
     late_ns: int = 0
@@ -223,7 +227,7 @@ class Rank:
             _check_ready(fields)
             self.ready, self.ready_ns = fields, time.perf_counter_ns()
         elif kind == "observation" and go is not None and not self.done:
-            self._check_observation(fields, go)
+            _check_observation(fields, self.observations, go)
             self.observations.append(fields)
             # One that ends sooner after the last that was sent is sent with the next one, which may be long.
             if fields["end_ns"] - self._sent_ns >= SEND_EVERY_NS:
@@ -233,6 +237,8 @@ class Rank:
             if len(self.observations) != go.given.repeat and not self.enough:
                 raise ProtocolError(f"done after {len(self.observations)} of {go.given.repeat} observations")
             self.done = True
+        elif kind == "elsewhere" and go is not None and self.done and self.record is None:
+            self._take_elsewhere(fields["rank"], fields["observations"], go)
         elif kind == "record" and self.done and self.record is None:
             self.record = fields["record"]
         elif kind == "failed":
@@ -248,18 +254,32 @@ class Rank:
         rested_ns = sum(max(0, min(end_ns, until_ns) - max(start_ns, since_ns)) for start_ns, end_ns in rests)
         return until_ns - since_ns - rested_ns
 
-    def _check_observation(self, fields: dict[str, Any], go: Go) -> None:
-        index, start_ns, end_ns = fields["index"], fields["start_ns"], fields["end_ns"]
-        if index != len(self.observations) or index >= go.given.repeat:
-            raise ProtocolError(f"observation {index} where {len(self.observations)} of {go.given.repeat} are known")
-        begin_ns = self.observations[-1]["end_ns"] if self.observations else go.t0_ns
-        if not begin_ns <= start_ns < end_ns <= time.perf_counter_ns():
-            raise ProtocolError(
-                f"observation {index} from {start_ns} to {end_ns} ns does not lie between {begin_ns} ns and now: "
-                "times are those of CLOCK_MONOTONIC"
-            )
-        if not (math.isfinite(fields["items"]) and fields["items"] >= 0):
-            raise ProtocolError(f"observation {index} of {fields['items']} items")
+    def _take_elsewhere(self, rank: int, rows: list[Any], go: Go) -> None:
+        if not 0 <= rank < self.world or rank == self.number or rank in self.others or not self.elsewhere:
+            raise ProtocolError(f"observations of a rank {rank} elsewhere")
+        if len(rows) != len(self.observations):
+            raise ProtocolError(f"{len(rows)} observations of rank {rank}, and {len(self.observations)} of its own")
+        taken: list[dict[str, Any]] = []
+        for row in rows:
+            check_fields("observation", row if isinstance(row, dict) else {})
+            _check_observation(row, taken, go)
+            taken.append(row)
+        self.others[rank] = taken
+
+
+def _check_observation(fields: dict[str, Any], before: Sequence[dict[str, Any]], go: Go) -> None:
+    """Raise ProtocolError for an observation that cannot have been made after those `before`."""
+    index, start_ns, end_ns = fields["index"], fields["start_ns"], fields["end_ns"]
+    if index != len(before) or index >= go.given.repeat:
+        raise ProtocolError(f"observation {index} where {len(before)} of {go.given.repeat} are known")
+    begin_ns = before[-1]["end_ns"] if before else go.t0_ns
+    if not begin_ns <= start_ns < end_ns <= time.perf_counter_ns():
+        raise ProtocolError(
+            f"observation {index} from {start_ns} to {end_ns} ns does not lie between {begin_ns} ns and now: "
+            "times are those of CLOCK_MONOTONIC"
+        )
+    if not (math.isfinite(fields["items"]) and fields["items"] >= 0):
+        raise ProtocolError(f"observation {index} of {fields['items']} items")
 
 
 def _check_ready(fields: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
 from cotenant.procfs import format_list
-from cotenant.protocol.messages import WARM_UP_VARIABLE
+from cotenant.protocol.messages import SOCKET_VARIABLE, WARM_UP_VARIABLE
 from cotenant.results.journal import read_journal
 from cotenant.results.last import last_peaks
 from cotenant.results.record import SOLO, Baseline, Side, name_of
@@ -234,6 +234,11 @@ class Start:
     def solo(self) -> bool:
         """Whether one tenant is launched alone."""
         return self.baseline is not None
+
+    @property
+    def follows(self) -> bool | None:
+        """Whether another node has the record, of a launch over several; None of one on this host alone."""
+        return self.specs[0].follows
 
     @property
     def key(self) -> str:
@@ -497,6 +502,9 @@ class Resolver:
             ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else [slice_.processors]
         environment = self._environment.added(variables, cell, slice_, ranks, log)
         environment |= node_variables(options.cluster, cell.nodes)
+        follows = None if options.cluster is None else options.cluster.follows(cell.nodes)
+        if follows:
+            del environment[SOCKET_VARIABLE]
         environment |= {WARM_UP_VARIABLE: "alone"} if in_parts else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
@@ -508,7 +516,7 @@ class Resolver:
             # A missing directory cannot be bound; the default one for data is below the base.
             places |= {place for place in (paths.data, mps_pipes(os.environ)) if place.is_dir()}
             words = options.image.around(words, slice_.accelerators, places, environment)
-        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
+        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place, follows)
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from cotenant.errors import CotenantError, NodeLostError
+from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.launch import data
-from cotenant.launch.across import node_part, whole
 from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
@@ -24,14 +21,9 @@ from cotenant.launch.paths import cleared
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
 from cotenant.launch.resources import Resources, acquire
-from cotenant.launch.resume import conditions_of
 from cotenant.launch.start import Start
-from cotenant.nodes.connection import SILENCE_S
-from cotenant.nodes.coordinator import Coordinator
-from cotenant.nodes.member import Member
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Record
 from cotenant.results.store import launch_line, total_line
-from cotenant.text import quoted
 
 
 @dataclass(slots=True)
@@ -42,6 +34,8 @@ class SuiteResult:
     interrupted: str | None = None
     made: list[Record] = field(default_factory=list)
     """The records without those of a resumed repetition's earlier launches."""
+    failed: bool = False
+    """Whether a launch failed whose record another node keeps."""
 
 
 @dataclass(slots=True)
@@ -64,13 +58,12 @@ class SuiteRun:
         It leaves no process or cgroup behind.
         """
         begin_s = time.monotonic()
-        with self._running() as (resources, interruption, stack):
-            coordinator = self._gather(stack, interruption)
+        with self._running() as (resources, interruption):
             recorder = Recorder(self.suite, resources.output, self.records)
             starts = recorder.begin(self.tell)
             restored = len(self.records)
             launcher = Launcher(self.suite, resources, interruption, self.observer)
-            refused = _Launches(launcher, recorder, coordinator, self.tell, self.earlier).run(starts)
+            refused = _Launches(launcher, recorder, self.tell, self.earlier).run(starts)
             recorder.end(interruption.requested)
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
@@ -81,51 +74,33 @@ class SuiteRun:
         return SuiteResult(self.records, interruption.requested, self.records[restored:])
 
     def follow(self) -> SuiteResult:
-        """Make the launches that node 0 names, on another node; node 0 keeps the records. Raises CotenantError."""
-        suite, options = self.suite, self.suite.options
-        assert options.cluster is not None
-        starts = {start.key: start for start in suite.starts}
-        with self._running() as (resources, interruption, stack):
+        """Make this node's part of the launches, whose records node 0 keeps. Raises CotenantError."""
+        suite, options, failed = self.suite, self.suite.options, False
+        with self._running() as (resources, interruption):
             launcher = Launcher(suite, resources, interruption, self.observer)
-            member = Member(options.cluster, SILENCE_S)
-            stack.callback(member.close)
-            member.join(self._identity, options.limits.ready_limit_s, lambda: interruption.requested)
-            while (key := member.next_launch(lambda: interruption.requested)) is not None:
+            own = [start for start in suite.starts if start.follows]
+            # Ranks whose data is missing say so to rank 0.
+            for start, _ in data.prepare_data(options, own, interruption, self.observer):
+                if interruption.requested:
+                    break
                 resources.reaper.ensure()
-                if key not in starts:
-                    raise NodeLostError(f"Node 0 begins {quoted(key)}, which is no launch of this suite.")
-                for start, missing in data.prepare_data(options, [starts[key]], interruption, self.observer):
-                    if missing is None:
-                        result = launcher.measure(start, options.limits, member)
-                    else:
-                        result = _without_data(start, missing)
-                        member.fail(("missing_data", missing))
-                    member.send_result(node_part(result, suite.backend))
-                    cleared(spec.temporary for spec in start.specs)
-            return SuiteResult(interrupted=interruption.requested)
+                result = launcher.measure(start, options.limits)
+                outcome, message = result.tenants[0].outcome, result.tenants[0].message
+                cleared(spec.temporary for spec in start.specs)
+                self.tell(f"{start.label}: {outcome}. {message}".strip())
+                for change in result.changes:
+                    self.tell(f"{start.label}: the slice did not stay as planned: {change}.")
+                failed |= outcome not in ("completed", "aborted") or bool(result.changes)
+                _check_cleared(result)
+                if outcome == "node_lost":
+                    break
+            return SuiteResult(interrupted=interruption.requested, failed=failed)
 
     @contextlib.contextmanager
-    def _running(self) -> Iterator[tuple[Resources, Interruption, contextlib.ExitStack]]:
+    def _running(self) -> Iterator[tuple[Resources, Interruption]]:
         with contextlib.ExitStack() as stack:
             interruption = stack.enter_context(Interruption())
-            yield acquire(self.suite, stack, self.tell), interruption, stack
-
-    def _gather(self, stack: contextlib.ExitStack, interruption: Interruption) -> Coordinator | None:
-        """Wait for all other nodes; return None if there are none. Raises CotenantError."""
-        options = self.suite.options
-        if options.cluster is None:
-            return None
-        coordinator = Coordinator(options.cluster, SILENCE_S)
-        stack.callback(coordinator.close)
-        coordinator.gather(self._identity, options.limits.ready_limit_s, lambda: interruption.requested)
-        return coordinator
-
-    @property
-    def _identity(self) -> str:
-        """A hash of the conditions that must be equal on all nodes: those of --resume without each host's own."""
-        options = self.suite.options
-        conditions = conditions_of(options, self.suite.starts, "") | {"the slices": "", "uid": str(options.uid)}
-        return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
+            yield acquire(self.suite, stack, self.tell), interruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +109,6 @@ class _Launches:
 
     launcher: Launcher
     recorder: Recorder
-    coordinator: Coordinator | None
     tell: Callable[[str], None]
     earlier: int
 
@@ -159,8 +133,8 @@ class _Launches:
                 return f"{start.label}: {message}"
             if options.raise_error and not all(record.completed for record in records):
                 break
-            if self.coordinator is not None and (lost := self.coordinator.lost()) is not None:
-                self.tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
+            if lost := [record.message for record in records if record.outcome == "node_lost"]:
+                self.tell(f"warning: {lost[0]} The suite ends here; the same command with --resume goes on.")
                 break
         return ""
 
@@ -173,7 +147,7 @@ class _Launches:
         start = replace(start, goes_on=self.recorder.not_yet_alone(start))
         observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
-        result = self._result(start, missing, limits)
+        result = _without_data(start, missing) if missing is not None else self.launcher.measure(start, limits)
         if suite.pace is not None and result.stop_ns:
             loaded_s = (result.stop_ns - min(go.t0_ns for go in result.gos.values())) / 1e9
             suite.pace.took(start, time.monotonic() - begin_s - loaded_s)
@@ -188,21 +162,15 @@ class _Launches:
         for why in dict.fromkeys(each for record in records for each in record.findings if each.rule in told):
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
         output.check()
-        if result.left_behind:
-            # The records are kept first. The suite ends, as the next launch would not be alone.
-            with isolation_errors():
-                raise NotIsolatedError(result.left_behind)
+        _check_cleared(result)
         return result, records
 
-    def _result(self, start: Start, missing: str | None, limits: Limits) -> LaunchResult:
-        """Return the result of a launch on all its nodes."""
-        if missing is not None:
-            return _without_data(start, missing)
-        if self.coordinator is None:
-            return self.launcher.measure(start, limits)
-        self.coordinator.begin(start.key, start.cell.nodes or self.coordinator.nodes)
-        own = self.launcher.measure(start, limits, self.coordinator)
-        return whole(own, self.coordinator.results(lambda: self.launcher.interruption.requested))
+
+def _check_cleared(result: LaunchResult) -> None:
+    """End the suite where a slice is left, as the next launch would not be alone. Raises IsolationError."""
+    if result.left_behind:
+        with isolation_errors():
+            raise NotIsolatedError(result.left_behind)
 
 
 def _without_data(start: Start, reason: str) -> LaunchResult:

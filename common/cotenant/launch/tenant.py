@@ -71,6 +71,8 @@ class TenantSpec:
     foreign: Foreign | None = None
     """The program of `exec`, which does not know STOP."""
     duet: DuetPlace | None = None
+    follows: bool | None = None
+    """Whether rank 0 is on another of several nodes, so that this runner hears nothing; None on a single host."""
 
 
 @dataclass(slots=True)
@@ -208,8 +210,13 @@ class Tenant:
         self.status = self.process.wait()
 
     def log_tail(self, rank: int = 0) -> str:
-        """Return the last lines of its log, or of the rank's own log if there is one, as one line."""
+        """Return the last lines of its log, or of the rank's own log if there is one, as one line.
+
+        Ranks that follow one on another node are not known by their numbers: it is that of the first.
+        """
         own = rank_log(self.spec.log, rank).name
+        if self.spec.follows:
+            own = min(_rank_logs(self.spec.log, self.logs), default=own)
         log = own if self.logs.kind_of(own) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
         return BETWEEN_LINES.join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])

@@ -1,1 +1,1 @@
-"""Several hosts as one: which of them this is, the messages between their runners, and the offsets of their clocks."""
+"""Several hosts as one: which of them this is, and who starts a runner on each."""

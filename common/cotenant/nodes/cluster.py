@@ -23,7 +23,7 @@ USUAL_PORT = 29400
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """This is node `node` of `nodes`; node 0's runner listens at `host`:`port`, and rank 0 at the port after it."""
+    """This is node `node` of `nodes`; the ranks of each launch meet at `host`:`port`, which is node 0's."""
 
     nodes: int
     node: int
@@ -33,6 +33,11 @@ class Cluster:
     @property
     def endpoint(self) -> str:
         return endpoint(self.host, self.port)
+
+    def follows(self, nodes: int) -> bool | None:
+        """Whether this node takes part behind node 0 in a launch on the first `nodes`, 0 for all; None if such a
+        launch has one node, or not this one."""
+        return None if nodes == 1 or 0 < nodes <= self.node else self.node > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ def parsed(endpoint: str) -> tuple[str, int]:
     host, colon, port = endpoint.rpartition(":")
     if not colon or "]" in port:
         host, port = endpoint, str(USUAL_PORT)
-    if not port.isdecimal() or not 0 < int(port) < (1 << 16) - 1 or not is_host(host):
+    if not port.isdecimal() or not 0 < int(port) < 1 << 16 or not is_host(host):
         raise CotenantError(f"--rdzv-endpoint {endpoint} is no HOST:PORT.", "As node0:29400, or [fd00::1]:29400.")
     return host.strip("[]"), int(port)
 

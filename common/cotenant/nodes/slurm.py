@@ -61,7 +61,7 @@ def place(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
         raise CotenantError("srun has started several runners on a node.", "Give srun --ntasks-per-node=1.")
     nodes = int(environ["SLURM_STEP_NUM_NODES"])
     host = first_host(environ.get("SLURM_STEP_NODELIST") or environ["SLURM_JOB_NODELIST"])
-    return nodes, int(environ["SLURM_NODEID"]), host, FIRST_PORT + 2 * (int(environ["SLURM_JOB_ID"]) % (PORTS // 2))
+    return nodes, int(environ["SLURM_NODEID"]), host, FIRST_PORT + int(environ["SLURM_JOB_ID"]) % PORTS
 
 
 def first_host(nodelist: str) -> str:

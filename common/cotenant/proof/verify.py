@@ -155,7 +155,9 @@ def _wrong_overlap(record: Record, launch: Sequence[Record]) -> Iterator[str]:
     if record.rendezvous is None or len(meetings) != record.tenants:
         return
     loads = [(meeting.start_ns, meeting.load_end_ns) for meeting in meetings]
-    loads += [(node["start_ns"], node["load_end_ns"]) for node in record.meters.get("nodes", ()) if node["start_ns"]]
+    loads += [
+        (node["start_ns"], node["load_end_ns"]) for node in record.meters.get("nodes", ()) if node.get("start_ns")
+    ]
     early = record.sharers > 1 or "settle_s" in record.isolation.policies
     load = common_load(loads, meetings[0].t0_ns if early else None)
     now = overlap([(seen.start_ns, seen.end_ns) for seen in counted(record.observations, record.skip)], load)

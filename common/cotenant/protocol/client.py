@@ -36,7 +36,7 @@ class Rendezvous:
     """
 
     def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1, elsewhere: int = 0) -> None:
-        """Connect and say hello; of `world` ranks so many are `elsewhere`, on other hosts.
+        """Connect and say hello; of `world` ranks so many are `elsewhere`, and do not speak to this runner.
 
         Raises RunnerGoneError where nobody listens at `path`.
         """
@@ -133,6 +133,10 @@ class Rendezvous:
     def stopped(self) -> bool:
         """Has the runner sent STOP? Never blocks. Raises RunnerGoneError."""
         return self._has_come("stop")
+
+    def elsewhere(self, rank: int, observations: list[dict[str, Any]]) -> None:
+        """Report all observations of a rank that has no runner to speak to, after those of this one."""
+        self._say("elsewhere", rank=rank, observations=observations)
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Hand over the tenant's part of its record, and return it."""

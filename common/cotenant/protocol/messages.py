@@ -1,11 +1,8 @@
 """The rendezvous' messages and their codec: one JSON object a line, standard library only.
 
-A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `audit`,
-`enough` and `stop`, and `refused` to a process that another is already.
+A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`, and `elsewhere` for ranks on other
+hosts; the runner says `go`, `audit`, `enough` and `stop`, and `refused` to a process that another is already.
 `turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs.
-
-Runners on several hosts speak the same way: a node says `join`, `arrived`, `finished`, `lost`, `pong` and `result`, and
-node 0 `welcome` or `refused`, `launch`, `ping`, `go`, `audit`, `stop`, `halt` and `over`; both say `beat`.
 """
 
 from __future__ import annotations
@@ -29,6 +26,9 @@ REAPER_VARIABLE = "COTENANT_REAPER"
 RANKS_VARIABLE = "COTENANT_RANKS"
 LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
+NODE_VARIABLE = "COTENANT_NODE"
+"""The facts that a runner tells its ranks, in JSON, if others are on other hosts; NODES_VARIABLE has those of all."""
+NODES_VARIABLE = "COTENANT_NODES"
 WARM_UP_VARIABLE = "COTENANT_WARM_UP"
 """`alone` where tenants that have processors by turns are to warm up by turns."""
 DEVICE_MEMORY_VARIABLE = "COTENANT_DEVICE_MEMORY"
@@ -57,6 +57,7 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "data_wait_ns": int,
     },
     "done": {},
+    "elsewhere": {"rank": int, "observations": list},
     "record": {"record": dict},
     "failed": {"outcome": str, "message": str},
     "go": {"t0_ns": int, "number": int, "repeat": int, "skip": int},
@@ -65,29 +66,7 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "turn": {},
     "turned": {},
     "stop": {},
-    "join": {"node": int, "hostname": str, "boot": str, "identity": str},
-    "welcome": {},
     "refused": {"sentence": str},
-    "beat": {},
-    "ping": {},
-    "pong": {"now_ns": int},
-    "launch": {"key": str},
-    "arrived": {},
-    "finished": {},
-    "lost": {"outcome": str, "message": str},
-    "halt": {"outcome": str, "message": str},
-    "result": {
-        "outcome": str,
-        "message": str,
-        "version": str,
-        "late_ns": int,
-        "load_end_ns": int,
-        "observations": dict,
-        "changes": list,
-        "isolation": dict,
-        "slurm": dict,
-    },
-    "over": {},
 }
 
 

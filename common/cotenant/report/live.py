@@ -21,17 +21,27 @@ INTERVAL_S = 0.95
 """The least time between two drawings, apart from that at GO: ticks come a second apart, a little early or late."""
 
 
-class Drawing:
-    """A region drawn below the lines that `tell` prints; the lines stay, the region is removed by `close`.
+class LiveView:
+    """Draws the launch that runs, and how far the suite is, below the lines that `tell` prints; these stay.
 
     `lost`: the terminal is gone, and nothing more is written to it. The suite goes on.
     """
 
-    def __init__(self, console: Console, region: Callable[[], Group], now: Callable[[], datetime]) -> None:
-        """Ask `region`, here and at each drawing, for the text to draw."""
+    def __init__(
+        self,
+        planned: Sequence[Planned],
+        console: Console,
+        clock_s: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        """`planned`: all launches, in their order."""
+        self._progress, self._clock_s = Progress(planned, clock_s), clock_s
+        self._tenants = 0
+        self._state, self._counting = "", False
+        self._due_s, self._began = 0.0, now()
         self.lost = False
         self.console, self.now = console, now
-        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=region)
+        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
 
     def tell(self, line: str) -> None:
         """Print a line above the drawing, with `?` for control characters."""
@@ -63,24 +73,6 @@ class Drawing:
                 self.console.print(line, soft_wrap=True)
         except OSError:
             self.lost = True
-
-
-class LiveView(Drawing):
-    """Draws the launch that runs, and how far the suite is."""
-
-    def __init__(
-        self,
-        planned: Sequence[Planned],
-        console: Console,
-        clock_s: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = datetime.now,
-    ) -> None:
-        """`planned`: all launches, in their order."""
-        self._progress, self._clock_s = Progress(planned, clock_s), clock_s
-        self._tenants = 0
-        self._state, self._counting = "", False
-        self._due_s, self._began = 0.0, now()
-        super().__init__(console, self._region, now)
 
     def launch(self, position: int, job: str, tenants: int) -> None:
         self._tenants, self._began = tenants, self.now()

@@ -152,20 +152,16 @@ def duration_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-class Silent:
-    """The events of a launch, each of which does nothing; a view overrides those that it shows."""
-
-    def _nothing(self, *values: Any, **named: Any) -> None:
-        pass
-
-    preparing = launch = building = measuring = stopping = tick = ended = _nothing
-
-
-class PlainView(Silent):
+class PlainView:
     """A suite where nothing can be drawn: a line for each launch that has ended."""
 
     def __init__(self, planned: Sequence[Planned], tell: Callable[[str], None]) -> None:
         self._progress, self.tell = Progress(planned), tell
+
+    def _nothing(self, *values: Any, **named: Any) -> None:
+        pass
+
+    preparing = building = measuring = stopping = tick = _nothing
 
     def launch(self, position: int, job: str, tenants: int) -> None:
         self._progress.begin(position, job)

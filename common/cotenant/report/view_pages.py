@@ -1,9 +1,9 @@
-"""Views as pages of their own, each with its charts: a comparison, searches, and how many users fit."""
+"""Views as pages of their own, each with its charts: a comparison, and how many users fit."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cotenant.report import numbers
 from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
@@ -11,21 +11,15 @@ from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, compar
 from cotenant.report.pictures.curves import over_users
 from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.renderers import Card, Picture, Section, simple_page
-from cotenant.report.tuning import search_grid, setting_lines
 from cotenant.stats.capacity import Carried
 from cotenant.stats.verdict import Verdict
 from cotenant.text import joined, many
-from cotenant.tuning.search import Search
 
 NAMED = 6
 """Most sentences on top of a page."""
 OF_COMPARISON = (
     "B / A is the geometric mean of B's launches over that of A's, with its 95 % interval; the band around 1 is the "
     "margin, within which a difference counts as none. Filled: FASTER or SLOWER."
-)
-OF_TUNING = (
-    "Rates are of whole launches, all users together. Over the job's: the rate of a setting over that of the job as it "
-    "is, with its 95 % interval; that of the best is of fresh launches by turns."
 )
 OF_CAPACITY = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
 
@@ -62,32 +56,6 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
         [Section("", pictures, comparison_grid(lines))],
         cards,
     )
-
-
-# Searches
-
-
-def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
-    """Return the page of searches by their jobs' names, each with the unit of its rates."""
-    sections = []
-    for at, (name, (search, unit)) in enumerate(searches.items()):
-        drawn = [
-            Ratio(str(line.setting), line.gain.rate, line.gain.interval, line.note, line.setting == search.best)
-            for line in setting_lines(search)
-            if line.gain is not None
-        ]
-        chart = "Rate over that of the job as it is"
-        pictures = [Picture(ratios(drawn, 0.0, f"t{at}"), chart, "filled: taken")] if drawn else []
-        sections.append(Section(f"{name}, {unit or 'item'}/s", pictures, search_grid(search, "", unit)))
-    answer = [_won(name, search) for name, (search, _) in searches.items()]
-    return simple_page(title, many(len(searches), "job"), answer, [OF_TUNING], sections)
-
-
-def _won(name: str, search: Search) -> str:
-    won = search.gain
-    if search.best == search.space.base or won is None:
-        return f"{name}: the job's own setting stays."
-    return f"{name}: {search.best} has {_with_span(won.rate, won.interval)} times the rate of the job as it is."
 
 
 def _with_span(ratio: float, interval: tuple[float, float] | None) -> str:

@@ -27,7 +27,7 @@ LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
 @record_rule
 def shared_nodes(record: Record) -> Finding | None:
     """Nodes that are one machine: they are good for a trial of the way, not of the speed."""
-    shared = [str(node["node"]) for node in record.meters.get("nodes", ()) if node["shared"]]
+    shared = [str(node["node"]) for node in record.meters.get("nodes", ()) if node.get("shared")]
     if not shared:
         return None
     return warning(
