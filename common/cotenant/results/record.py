@@ -242,7 +242,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     """The slice of a tenant. Counters of time are of GO to the last DONE, the rest of the slice's life."""
 
     backend: str
-    """The backend that held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
+    """The backend that held the slice: `v1`, `v2`, `affinity` or `none`."""
     planned: dict[str, Any]
     """Processors, NUMA nodes, memory and accelerators of the plan."""
     read_back: dict[str, Any]
