@@ -58,25 +58,22 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     options = options_of(given, others, machine)
     if given.show:
         return _show(options, machine, given.format)
+    return _preview_or_run(given, options, machine)
+
+
+def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
+    """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
+    machine = discover()
+    return _preview_or_run(given, options_on(machine), machine)
+
+
+def _preview_or_run(given: argparse.Namespace, options: Options, machine: Machine) -> int:
     suite = PreparedSuite(options, machine)
     if given.dry:
         _print_dry(suite, given)
         return EXIT_PASSED
     suite.check()
     # Locked only now, so that wrong usage is reported at once, also while another suite runs.
-    with SuiteLock(lock_path()):
-        return _run(suite, given)
-
-
-def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
-    """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
-    machine = discover()
-    options = options_on(machine)
-    suite = PreparedSuite(options, machine)
-    if given.dry:
-        _print_dry(suite, given)
-        return EXIT_PASSED
-    suite.check()
     with SuiteLock(lock_path()):
         return _run(suite, given)
 

@@ -17,7 +17,6 @@ from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, place
 from cotenant.launch.tenant import Tenant, ranks_of, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
-from cotenant.protocol.messages import STEPS_AN_AUDIT, audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
@@ -61,7 +60,6 @@ class MeasuredLoad:
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns, each.alone) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
         self._until_interval = limits.until_interval
-        self.audits = AuditRequests(min((each.least for each in given.values()), key=lambda a: a.repeat), tenants)
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
         """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
@@ -82,9 +80,7 @@ class MeasuredLoad:
         if self.conductor is not None:
             self._conduct(self.conductor, tenants)
         else:
-            self.audits.look(tenants)
-            # The time of audits does not count for the budget.
-            self.enough.look(tenants, now_ns - self.audits.cost_ns)
+            self.enough.look(tenants, now_ns)
         self.work.look()
 
     def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
@@ -99,8 +95,6 @@ class MeasuredLoad:
                 conductor.end_with_this_block()
         if conductor.over:
             self.enough.say(tenants)
-        elif conductor.may_audit:
-            self.audits.look(tenants)
 
     def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
         """Plan the schedule again by the steps that were timed in its opening, once that is over."""
@@ -136,42 +130,6 @@ class MeasuredLoad:
         for tenant in survivors:
             tenant.after = tenant.live.counters()
         self.meters |= self._sampling.result(self.t0_ns)
-        # A border for an audit may have been drawn after the last observation.
-        self.audits.look(survivors)
-        if not self.audits.sent:
-            # The load was over before its first border was reached.
-            self.audits.send(survivors)
-
-
-class AuditRequests:
-    """Asks all tenants for an audit step at random borders: each makes it between its next two observations.
-
-    A border counts the slowest tenant's observations, so that all tenants have made as many.
-    """
-
-    def __init__(self, given: Amount, tenants: Collection[Tenant]) -> None:
-        self.borders = audit_borders(given.number, given.repeat)
-        self.sent = 0
-        ready = (rank.ready for rank in ranks_of(tenants) if rank.ready is not None)
-        # The first step of a warm-up is watched as audit steps are.
-        self._each_ns = max((step_ns for fields in ready for step_ns in fields["warm_up_ns"][:1]), default=0)
-
-    @property
-    def cost_ns(self) -> int:
-        """The estimated time that the requested audits have taken."""
-        return self.sent * STEPS_AN_AUDIT * self._each_ns
-
-    def look(self, tenants: Collection[Tenant]) -> None:
-        """Send a request if a border is reached."""
-        made = min((len(rank.observations) for rank in ranks_of(tenants)), default=0)
-        if self.borders and self.borders[0] <= made:
-            self.borders = [border for border in self.borders if border > made]
-            self.send(tenants)
-
-    def send(self, tenants: Collection[Tenant]) -> None:
-        self.sent += 1
-        for rank in ranks_of(tenants):
-            rank.link.send("audit")
 
 
 class Enough:
