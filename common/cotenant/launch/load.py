@@ -14,7 +14,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
-from cotenant.launch.tenant import Tenant, ranks_of, say_enough
+from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.stats.budget import Amount
