@@ -171,7 +171,7 @@ OTHER = {"isolation": replace(ISOLATION, backend="affinity")}
 @pytest.mark.parametrize(
     ("records", "why"),
     [
-        ([*mix(TWO), *baselines("vae")], "wlm.in.vae+wlm: wlm was not measured alone: --baseline quick, or whole"),
+        ([*mix(TWO), *baselines("vae")], "wlm.in.vae+wlm: wlm was not measured alone: --baseline blocks, or whole"),
         ([*mix(TWO, lost=1), *baselines("vae", "wlm")], "wlm.in.vae+wlm: no launch counts (failed)"),
         ([*mix(TWO), *baselines("vae"), *alone("wlm", **OTHER)], "wlm.in.vae+wlm: wlm alone: different isolation: "),
         ([mix(TWO)[0], *baselines("vae", "wlm")], "there are records of 1 of its 2 users"),

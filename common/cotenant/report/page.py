@@ -154,7 +154,7 @@ def _words_of_shares(rows: Sequence[JobShares], mixed: bool) -> tuple[str, str]:
         caption.append("dotted bars: of one launch's rounds or observations, which know nothing of other launches")
     if equal := [row.job.label for row in rows if not row.of_alone]:
         which = "All jobs" if len(equal) == len(rows) else listed(equal)
-        caption.append(f"{which}: over an equal share, since no launch alone was measured (--baseline quick)")
+        caption.append(f"{which}: over an equal share, since no launch alone was measured (--baseline blocks)")
     if any(row.quick for row in rows):
         caption.append(QUICK.rstrip("."))
     over = "what it has alone" if len(equal) < len(rows) else "an equal share"
