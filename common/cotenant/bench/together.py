@@ -71,9 +71,6 @@ class Together:
             self._runner = Rendezvous(address, tenant, 0, world.size, world.size - 1)
         self._ending = threading.Lock()
         self._observations: list[dict[str, Any]] = []
-        self._audits = 0
-        """How many have to be made by now; after the last observation, on all ranks or none."""
-        self._done = False
         self._go_ns = 0
         self._ends: dict[int, Reason | None] = {}
         """The reasons that ranks gave for their end, in order; None of one that ended without a word."""
@@ -143,26 +140,15 @@ class Together:
     def enough(self) -> bool:
         return False
 
-    def audits(self) -> int:
-        """Return how many audits rank 0 was asked for, which the others learn from it; all know it at STOP."""
-        if self._runner is not None and not self._done:
-            self._audits = self._runner.audits()
-        return self._audits
-
     def done(self) -> None:
-        # Until STOP no rank makes an audit, for which it would wait for the others.
-        self._done, self._audits = True, 0
         if self._runner is not None:
             self._runner.done()
 
     def stopped(self) -> bool:
         """Whether rank 0's runner has sent STOP."""
         if self._runner is not None and self._runner.stopped():
-            self._store.set("stop", str(self._runner.audits()))
-        if self._store.check(["stop"]):
-            self._audits = int(self._store.get("stop"))
-            return True
-        return False
+            self._store.set("stop", "")
+        return bool(self._store.check(["stop"]))
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Hand over all ranks' observations, the others' on rank 0's clock as if they had left GO with it, and the

@@ -59,6 +59,8 @@ class Launcher:
                 start.takes_turns,
                 start.pairing,
                 start.crowd,
+                {each.tenant for each in start.goes_on},
+                start.refusal,
                 variables,
             )
             counts = self._counts()
