@@ -159,7 +159,7 @@ def impossible_observation(record: Record) -> Finding | None:
     if not wrong and record.blocks is not None:
         return error(
             f"None of {total} observations is kept: none lies within a block.",
-            "Make observations shorter (--number), or use --baseline quick.",
+            "Make observations shorter (--number), or use --baseline whole.",
         )
     if not wrong:
         return error(
