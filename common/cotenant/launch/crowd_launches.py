@@ -91,6 +91,7 @@ class SuiteLaunches:
             peak_bytes=_most([each.get("memory_peak_bytes") for each in counters]),
             processes=_most([each.get("pids_peak") for each in counters]),
             device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
+            audited=all(record.audited for record in records),
         )
 
     def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
