@@ -10,11 +10,11 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
-from cotenant.launch.limits import Limits, after_stop
+from cotenant.launch.limits import Limits
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
-from cotenant.launch.tenant import Tenant, ranks_of
+from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.stats.budget import Amount
@@ -57,7 +57,7 @@ class MeasuredLoad:
         self._late_ns = self._start_ns + round(left_s * 1e9)
         self.t0_ns = self._start_ns + GO_DELAY_NS
         settle_ns = round(limits.settle_s * 1e9)
-        self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
+        self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns, each.alone) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
         self._until_interval = limits.until_interval
         self.meters: dict[str, Any] = {}
@@ -117,7 +117,7 @@ class MeasuredLoad:
                 conductor.follow(longer)
 
     def end(self, survivors: Collection[Tenant]) -> None:
-        """Read all counters at the last DONE; set the survivors' deadlines for their records."""
+        """Read all counters when all are measured."""
         self.stop_ns = time.perf_counter_ns()
         load_ns = self.stop_ns - self._start_ns
         processor_ns = time.process_time_ns() - self._processor_ns
@@ -129,7 +129,6 @@ class MeasuredLoad:
         self.work.read()
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)
         self.meters |= self._sampling.result(self.t0_ns)
 
 
@@ -137,11 +136,12 @@ class Enough:
     """Ends observations once half of each tenant's interval is at most the requested share of its median, or the budget
     is spent and each tenant has kept as many observations as an interval takes.
 
-    In a mix they also end once each tenant has made its least amount.
+    In a mix they also end once each tenant has made its least amount. Tenants that go on alone are not told.
     """
 
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
+        self._goers = {tenant for tenant, go in gos.items() if go.alone}
         start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
         self._spent_ns = None if limits.budget_s is None else start_ns + round(SPENT * limits.budget_s * 1e9)
         self._skip = {tenant: go.given.skip for tenant, go in gos.items()}
@@ -162,15 +162,18 @@ class Enough:
         if early or self._is_reached(tenants):
             self.say(tenants)
 
+    def is_of(self, tenant: Tenant) -> bool:
+        """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
+        if tenant.index not in self._goers:
+            return tenant.all_ranks("done")
+        return self._sent or self._is_reached([tenant])
+
     def say(self, tenants: Collection[Tenant]) -> None:
-        """Tell all of `tenants` once that it is enough."""
+        """Tell all of `tenants` once that it is enough, except those that go on alone."""
         if self._sent:
             return
         self._sent = True
-        for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
-            if not rank.done:
-                rank.enough = True
-                rank.link.send("enough")
+        say_enough(tenant for tenant in tenants if tenant.index not in self._goers)
 
     def _is_reached(self, tenants: Collection[Tenant]) -> bool:
         """Return whether every tenant of a mix has made its least amount, as in a launch of equal tenants."""
