@@ -15,6 +15,7 @@ from cotenant.report.grid import (
     Grid,
     Measurement,
     RowGroup,
+    Value,
     Words,
     measured_columns,
     number,
@@ -179,7 +180,7 @@ def _duet(line: DuetLine) -> Cell:
 
 
 def _verdict(line: DuetLine) -> Cell:
-    values = {"verdict": line.verdict, "audited": int(line.audited), "settled_s": line.settled_s}
+    values: dict[str, Value] = {"verdict": line.verdict, "audited": int(line.audited), "settled_s": line.settled_s}
     return Cell(line.verdict, values, STYLES.get(line.verdict, ""), note="" if line.audited else UNAUDITED)
 
 
