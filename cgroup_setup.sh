@@ -174,7 +174,7 @@ systemd() {
             step systemctl daemon-reload
         fi
         say "Then $login logs out everywhere and in again, or: systemctl restart user@$uid.service"
-        say "(which ends their session), and can run with --isolation systemd."
+        say "(which ends their session), and can run with --isolation v2."
     else
         say "systemd owns the cgroups here and by itself delegates no cpusets to users. Once, as root:"
         printf '%s\n' '' "    systemctl edit user@$uid.service" '' "${DROP_IN[@]/#/    }" ''

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-IsolationKind = Literal["auto", "require", "v1", "v2", "systemd", "affinity", "none"]
+IsolationKind = Literal["auto", "require", "v1", "v2", "affinity", "none"]
 ISOLATIONS: tuple[IsolationKind, ...] = get_args(IsolationKind)
 """Ways to enforce slices: `isolation/choose.py`."""
 
-BaselineKind = Literal["none", "blocks", "quick", "whole"]
+BaselineKind = Literal["none", "blocks", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
-"""Ways to measure tenants alone: `launch/baseline.py`."""
+"""Ways to measure tenants alone: docs/method.md."""
 
 Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)

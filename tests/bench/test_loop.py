@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import Dataset
 
 from bench.small import Small, loop_of, record_of, warmed
-from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag
+from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.chrono import Work, observe
 from cotenant.bench.device import Device
@@ -29,7 +29,6 @@ from cotenant.bench.loader import constant_input
 from cotenant.bench.loop import BOOKED_OF_SHORT, WARM_UP_STEPS, Loop
 from cotenant.bench.observed import compiled_graphs
 from cotenant.errors import CotenantError
-from cotenant.protocol.messages import STEPS_AN_AUDIT
 from cotenant.results.identity import unique_id
 from tenants.suites import until
 
@@ -231,7 +230,7 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
     )
     monkeypatch.setattr(loop.auditor, "_step", counted)
     assert len(loop.warm_up()) == WARM_UP_STEPS
-    assert len(calls) == 1 + 3 + 2 + STEPS_AN_AUDIT  # eager, until none compiles, timed, audited
+    assert len(calls) == 1 + 3 + 2  # eager, until none compiles, timed
     run: Run = loop._run
     compiling[len(calls) + 5] = 7
     loop.observe(3)
@@ -540,7 +539,8 @@ def test_the_rate_is_that_of_the_steps(
     step_us: int, number: int, short_ns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
-    monkeypatch.setattr("cotenant.bench.alone.audit_borders", lambda *amount: [])
+    monkeypatch.setattr(session, "borders", lambda *amount: [])
+    monkeypatch.setattr(Loop, "audit", lambda loop: None)
     monkeypatch.setattr(Spinning, "steps", [])
     words = f"--step-us {step_us} --number {number} --repeat {REPEAT} --skip {SKIP}"
     reported = record_of(Spinning, tmp_path, words)["statistics"]["median"]

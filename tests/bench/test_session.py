@@ -31,7 +31,7 @@ from cotenant.bench.session import argument_table, observation_line, record_bloc
 from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
-from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
+from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, TENANT_VARIABLE
 from tenants.suites import ROOT
 
 
@@ -303,12 +303,11 @@ def test_the_whole_conversation(talk: Talk, tmp_path: Path, capsys: pytest.Captu
         "items_per_row": 1.0,
         "size_per_item": {"warm_up": 3.0, "observed": 3.0, "batches": 3},
         "audit": {
-            "steps": 0,
-            "watched": 0,
+            "steps": 1,
             "even": True,
             "uneven": False,
-            "after": [],
-            "cost_ns": [],
+            "after": [4],
+            "cost_ns": [record["observed"]["audit"]["cost_ns"][0]],
             "eager": False,
             "differences": [],
         },
@@ -317,20 +316,16 @@ def test_the_whole_conversation(talk: Talk, tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.count("| ETA: ") == 4
 
 
-@pytest.mark.parametrize("said", ["enough", "audit"])
-def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(talk: Talk, said: str) -> None:
-    """`enough` makes that observation the last, and the record holds the actual repeat. An audit that is asked for
-    with STOP is made before the record."""
-
+def test_an_early_end_is_heeded_behind_its_observation_and_one_more_step_is_watched(talk: Talk) -> None:
     class Told(Small):
         runner: ClassVar[Runner]
         steps = 0
 
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
-            # The warm-up, its audit, and the first step of the fourth observation.
-            if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
-                Told.runner.say(said)
+            # The warm-up, and the first step of the fourth observation.
+            if Told.steps == 3 + 2 * 3 + 1:
+                Told.runner.say("enough")
                 # The tenant reads messages only when it sends observations.
                 time.sleep(SEND_EVERY_NS / 1e9)
             return super().step(run, batch)
@@ -340,17 +335,14 @@ def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(talk: Ta
         runner.hear("ready")
         runner.go(number=2, repeat=5)
         runner.hear("done")
-        runner.say("audit")
         end(runner)
 
     runner = talk(script, Told)
-    repeat, after = (4, [4]) if said == "enough" else (5, [4, 5])
-    assert runner.kinds()[3:] == [*["observation"] * repeat, "done", "record"]
+    assert runner.kinds()[3:] == [*["observation"] * 4, "done", "record"]
     record = runner.heard[-1].fields["record"]
-    assert (record["number"], record["repeat"], record["losses_checked"]) == (2, repeat, 2 * repeat)
+    assert (record["number"], record["repeat"], record["losses_checked"]) == (2, 4, 8)
     observed = record["observed"]
-    assert (observed["updates"], observed["audit"]["after"]) == (2 * repeat, after)
-    assert observed["audit"]["differences"] == []
+    assert (observed["updates"], observed["audit"]["after"], observed["audit"]["differences"]) == (8, [4], [])
 
 
 def test_a_runner_that_vanishes(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:

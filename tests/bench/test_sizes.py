@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from bench.small import Small, warmed
-from cotenant.bench import Run, sizes
+from cotenant.bench import Run, flag, sizes
 from cotenant.bench.sizes import FEW, chosen, filled, smaller
+from cotenant.findings.rules import findings_of
+from results.made import a_part, a_record
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,42 @@ def test_batches_are_looked_at_and_let_go_behind_the_clock() -> None:
     told = loop.audited()["size_per_item"]
     assert (told["warm_up"], told["batches"]) == (2 * 3, 6)
     assert 3 * 4 <= told["observed"] <= 3 * 63
+
+
+# ---- words, and the padding of rows up to the longest sentence of a batch
+
+
+class Sentences(Small):
+    """Reads four sentences of 5, 3, 2 and 2 words; `count` says whether words, places or rows are its items."""
+
+    item = "token"
+    padding = 0
+    count: str = flag("words", help="words, places or rows")
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        words = [torch.arange(1, length + 1) for length in (5, 3, 2, 2)]
+        return run.resident(torch.nn.utils.rnn.pad_sequence(words, batch_first=True))
+
+    def items(self, batch: torch.Tensor) -> float:
+        return {"words": 12, "places": batch.numel(), "rows": len(batch)}[self.count]
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        return super().step(run, batch[:, :3].float())  # type: ignore[return-value]
+
+
+class Rows(Sentences):
+    items = Small.items
+
+
+def test_padding_that_is_counted_is_an_error_and_padded_rows_a_warning() -> None:
+    for cls, count, found in [
+        (Sentences, "words", []),
+        (Sentences, "rows", []),
+        (Sentences, "places", [("error", "A step counts 20 items, and its batch holds 12 words that are no padding.")]),
+        (Rows, "", [("warning", "40.0 % of the words of a batch are padding: its tokens are shorter than they look.")]),
+    ]:
+        loop, _ = warmed(benchmark := cls(count=count))
+        seen = loop.audited() | {"item_is_row": benchmark.item_is_row}
+        record = a_record(told={"part": a_part(item="token", observed=seen)})
+        rules = [finding for finding in findings_of(record) if finding.rule == "padding_counted"]
+        assert [(finding.severity, finding.sentence) for finding in rules] == found, (cls, count)

@@ -213,3 +213,21 @@ def test_a_job_without_records_is_lost_where_b_was_asked_for_it(a: Path, tmp_pat
     status, _, errors = run(capsys, a, b, "--fail-on", "slower")
     assert status == 3
     assert "has none: vae.\n" in errors
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": "wlm"}, "No job was compared, so nothing shows that B is not slower.\n"),
+        ({"isolation": replace(ISOLATION, backend="none")}, "cannot be compared, for the reason in the table: vae.\n"),
+    ],
+)
+def test_what_was_not_compared_is_no_success(
+    fields: dict[str, Any], said: str, a: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    b = place(tmp_path / "b", **fields)
+    status, _, errors = run(capsys, a, b, "--fail-on", "slower")
+    assert (status, said in errors) == (3, True)
+    assert run(capsys, a, b)[0] == 0
+    both = [place(side, name="toy_reg") for side in (a, b)]
+    assert run(capsys, *both, "--fail-on", "slower")[0] == (0 if "name" in fields else 3)

@@ -75,8 +75,8 @@ TABLE = {
         ("torch", "scipy", "matplotlib"),
     ),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
-    "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
-    "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
+    "completion fish": Shown((r"^complete -c run\.sh .*-l pressure ",), OF_TABLES),
+    "completion bash": Shown((r"_report_option_strings=.*--html", r"^complete .* run\.sh$"), OF_TABLES),
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
 ELSEWHERE = {

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from commands.calling import Capture, call
 from cotenant.commands import suite_run
 from cotenant.finding import Finding
-from cotenant.isolation.lock import SuiteLock
-from cotenant.launch.prepared import PreparedSuite
 from cotenant.machine.topology import discover
 from cotenant.results.record import DuetPart, Record
 from cotenant.stats.duet import DuetRatio
@@ -63,33 +61,6 @@ def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
     assert {name: told["env"][name] for name in shown.keys() - changing} == {
         name: shown[name] for name in shown.keys() - changing
     }
-
-
-def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
-    loose: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[list[str]] = []
-
-    def refused(suite: PreparedSuite) -> list[str]:
-        asked.append([word for start in suite.starts for word in start.specs[0].command[-4:-2]])
-        return ["job: no."] if "--repat" in suite.starts[0].specs[0].command else []
-
-    monkeypatch.setattr(suite_run, "refused", refused)
-    words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
-    with SuiteLock(Path(loose.environment["COTENANT_LOCK"])):
-        assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
-    assert asked[0] == ["--repat", "5"]
-    assert not loose.base.exists()
-
-
-def test_what_a_file_says_wrong_is_its_cells_error_alone(
-    loose: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Despite `"--repeat": 0` in an old file the other jobs run, also where a person gives more arguments."""
-    monkeypatch.setattr(suite_run, "refused", lambda *_: ["old: --repeat must be at least 1, not 0."])
-    monkeypatch.setattr(suite_run, "_run", lambda *_: 1)
-    words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
-    assert call(capsys, *words, "--", "--number", 5) == (1, "", "")
 
 
 def test_devices_choose_the_twins_that_own_the_machine(loose: Suites, capsys: Capture) -> None:

@@ -100,7 +100,7 @@ def rows_of(host: Host, name: str) -> Rows:
 
 def shared(host: Host, name: str, mode: str, users: int) -> SharePoint:
     """Launch `users` users of one device, and each alone; return the report's point on the shares that they keep."""
-    flags = ("--users", users, "--share", mode, "--baseline", "quick")
+    flags = ("--users", users, "--share", mode, "--baseline", "whole")
     with running(host.results / "pipes") if mode != "time" else nullcontext({}) as variables:
         _, records = launched(host, name, [product()], *flags, **variables)
     assert [record["share"]["seen"] for record in records if not record.get("baseline")] == [mode] * users
@@ -152,7 +152,7 @@ def test_a_flood_of_empty_kernels_takes_half_and_a_user_with_little_to_do_does_n
 ) -> None:
     """With these factors the flood always has work for the device, and the small network of deed `none` has little."""
     other = deed(name, {"--number": 2} | OBSERVED, who=1) | {"env": {"NULL_DEVICE_SCALE": str(scale)}}
-    flags = ("--mix", f"product,{name}", "--share", "time", "--users", 2, "--baseline", "quick", "--budget", "5s")
+    flags = ("--mix", f"product,{name}", "--share", "time", "--users", 2, "--baseline", "whole", "--budget", "5s")
 
     def measured() -> list[float]:
         launched(null, f"beside-{name}", [product(), other], *flags)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -33,7 +32,7 @@ LARGE = 4096
 UNFILLED = "NULL_DEVICE_UNFILLED"
 """Variable that makes large networks start in seconds and take as much of a device as otherwise.
 
-Weights of LARGE numbers and more are not drawn at random, and an audit is one step that is not undone.
+Weights of LARGE numbers and more are not drawn at random.
 """
 
 
@@ -160,10 +159,6 @@ def _counter(name: str) -> ctypes.c_ulonglong:
 def _do_less() -> None:
     import torch
 
-    from cotenant.bench import auditor
-
-    auditor.MOST_STEPS = 1
-    auditor.undone = lambda *_: contextlib.nullcontext()  # type: ignore[attr-defined]
     for name in ("normal_", "uniform_"):
         fill = getattr(torch.Tensor, name)
         # Small tensors are still drawn: a program may choose by a random number.

@@ -198,6 +198,11 @@ def numbers(durations_ms: Sequence[float], waits_ms: Sequence[float] = (), **see
     return a_record(told={"observations": rows, "skip": 0, "part": part})
 
 
+def with_skipped(skipped_ms: Sequence[float], kept_ms: Sequence[float]) -> Record:
+    """A record whose first observations, which are skipped, took so long, and the kept ones so long."""
+    return a_record(told={"observations": observed([*skipped_ms, *kept_ms]), "skip": len(skipped_ms)})
+
+
 def wobbling(n: int = 20) -> list[float]:
     """Durations around half a second without a trend."""
     return [500 + (i * 7) % 11 - 5 for i in range(n)]

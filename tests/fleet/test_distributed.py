@@ -59,7 +59,6 @@ class Run:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use_program(monkeypatch, tmp_path, PROGRAM)
-    monkeypatch.setattr(distributed, "ENDING_S", 0.3)
     monkeypatch.setattr(distributed, "STOPPING_S", 0.3)
     return tmp_path
 
@@ -99,8 +98,9 @@ def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -
     ],
 )
 def test_what_ends_one_node_ends_all_and_is_named(
-    lost: str, deeds: list[str], status: int, line: str, place: Path
+    lost: str, deeds: list[str], status: int, line: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(distributed, "ENDING_S", 0.3)
     run = Run(place, LocalCluster(("n1", "n2"), lost=lost), *deeds)
     rest = "n2" if lost == "n1" else "n1"
     assert (run.status, run.lines[1:]) == (status, [line, f"What still runs is ended: {rest}."])
@@ -109,19 +109,20 @@ def test_what_ends_one_node_ends_all_and_is_named(
         assert [path.name for path in run.output.iterdir()] == ["s.both.R0.D0.json"]
 
 
-def test_ctrl_c_ends_all_nodes_and_a_node_without_a_runner_too(place: Path) -> None:
+def test_ctrl_c_ends_all_nodes_and_a_node_without_a_runner_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(LocalCluster):
-        asked = 0
+        pressed = False
 
         def news(self, names: frozenset[str]):  # type: ignore[no-untyped-def]
-            self.asked += 1
-            if self.asked == 3:
+            if not self.pressed and all((order.folder / "runner.err").read_bytes() for order in self.orders.values()):
+                self.pressed = True
                 raise KeyboardInterrupt
             return super().news(names)
 
     run = Run(place, Interrupted(("n1", "n2")), "0=wait", "1=wait")
     assert (run.status, run.lines[1:]) == (130, ["What still runs is ended: n1, n2."])
     assert all(news[1] == 130 for _, news in run.cluster.news(frozenset(("n1", "n2"))))
+    monkeypatch.setattr(distributed, "ENDING_S", 0.3)
     (place / "base" / "ray").rename(place / "elsewhere")
     (place / "base" / "ray").mkdir()
     (place / "base" / "ray" / "n2").write_text("a file")

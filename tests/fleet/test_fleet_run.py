@@ -26,6 +26,7 @@ out = pathlib.Path(words[words.index("--outdir") + 1])
 (out / "cotenant.journal").write_text("line")
 (out / "other.bin").write_text("not for us")
 print("the last line")
+print("a note\\nwhy it ends", file=sys.stderr)
 sys.exit(2 if os.environ["BASE"].endswith("n2") else 0)
 """
 NAMES = ("n1", "n2", "n3", "n4")
@@ -62,7 +63,7 @@ def test_records_of_all_nodes_come_and_a_lost_or_failed_one_is_named(
     assert lines[0] == f"mine on n1, n2, n3, n4; records: {place}/out"
     assert sorted(lines[1:-1]) == [
         f"n1 is done: {where}/n1",
-        f"n2 ended with status 2: {where}/n2",
+        f"n2 ended with status 2 (why it ends): {where}/n2",
         f"n3 is lost (its node died): {where}/n3",
         f"n4 is done: {where}/n4",
         "n5 does not answer, or has no free CPU.",

@@ -88,8 +88,9 @@ def kernel(make_kernel: Make) -> FakeKernel:
 
 @pytest.fixture
 def make_v2(fake_root: Path, monkeypatch: pytest.MonkeyPatch) -> MakeV2:
-    """Makes a fake of cgroup v2."""
+    """Makes a fake of cgroup v2, on a host where systemd is not asked for scopes."""
     monkeypatch.setattr(v2tree, "SYSTEMD", Path("/"))
+    monkeypatch.setattr("cotenant.isolation.scope.may_be_asked_for", lambda mounts: False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     return lambda *own: FakeV2(fake_root, monkeypatch, *own)
 

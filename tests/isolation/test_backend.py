@@ -142,7 +142,7 @@ def test_at_the_end_what_flows_is_of_the_last_done() -> None:
 def test_whatever_can_be_missing_has_something_that_enables_it() -> None:
     missing = ["processors", "nodes", "swap", "pids", "throttled_ns", "stalled_io_full_us", "memory_peak_bytes"]
     missing += ["pids_peak", "pids_refused", "oom_group_kills"]
-    for name in ("v2", "systemd", "affinity", "none"):
+    for name in ("v2", "affinity", "none"):
         assert list(enabled_by(name, missing)) == missing
     missing = ["swap", *(name for name in Counters().uncounted() if name != "memory_peak_bytes")]
     assert list(enabled_by("v1", missing)) == missing

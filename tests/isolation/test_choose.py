@@ -15,7 +15,7 @@ from cotenant.errors import EXIT_NOT_ISOLATED, CotenantError, IsolationError
 from cotenant.isolation import choose, v2tree
 from cotenant.isolation.backend import Refusal
 from cotenant.isolation.choose import choose_backend
-from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
+from cotenant.isolation.scope import SCOPE_VARIABLE
 from cotenant.isolation.v1 import NEEDED, SETUP, V1
 from cotenant.isolation.v2 import V2
 from cotenant.machine.limits import V2 as V2_HIERARCHY
@@ -48,11 +48,11 @@ def mounts(tmp_path: Path) -> Mounts:
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
-    """Sets the answers of v1, v2 and systemd to a probe, and the resources that they do not enforce."""
+    """Sets the answers of v1 and v2 to a probe, and the resources that they do not enforce."""
 
     def refuse(*answers: Refusal | None, unenforced: tuple[str, ...] = ()) -> None:
         fixed = property(lambda self: unenforced, lambda self, value: None)
-        for backend, answer in zip((V1, V2, Systemd), answers, strict=True):
+        for backend, answer in zip((V1, V2), answers, strict=True):
             monkeypatch.setattr(backend, "probe", lambda self, answer=answer: answer)
             monkeypatch.setattr(backend, "unenforced", fixed, raising=False)
 
@@ -71,8 +71,7 @@ def test_what_is_asked_for_and_can_be_had_serves(mounts: Mounts) -> None:
 
 @pytest.mark.parametrize("asked", ["auto", "require"])
 def test_the_first_that_can_be_had_whole(asked: str, refuse: Refuse) -> None:
-    firsts = {"v1": (None, None, None), "v2": (NO, None, None), "systemd": (NO, NO, None)}
-    for name, answers in (*firsts.items(), ("systemd", (NO, PART, None))):
+    for name, answers in {"v1": (None, None), "v2": (NO, None)}.items():
         refuse(*answers)
         chosen = choose_backend(asked, NOTHING, None)
         assert (chosen.backend.name, chosen.findings) == (name, ())
@@ -80,7 +79,7 @@ def test_the_first_that_can_be_had_whole(asked: str, refuse: Refuse) -> None:
 
 @pytest.mark.parametrize(
     ("answers", "name", "remedy"),
-    [((NO, NO, NO), "affinity", "Mend it."), ((NO, PART, NO), "v2", "Mend the rest."), ((NO, NO, PART), "systemd", "")],
+    [((NO, NO), "affinity", "Mend it."), ((NO, PART), "v2", "Mend the rest."), ((PART, NO), "v1", "Mend the rest.")],
 )
 def test_auto_degrades_to_a_part_or_to_affinity(
     answers: Sequence[Refusal], name: str, remedy: str, refuse: Refuse
@@ -91,33 +90,33 @@ def test_auto_degrades_to_a_part_or_to_affinity(
     (finding,) = chosen.findings
     assert (finding.rule, finding.severity) == ("degraded", "warning")
     assert ("in part" in finding.sentence) == (name != "affinity")
-    assert finding.sentence.count("is there") + finding.sentence.count("not there") == 3
+    assert finding.sentence.count("is there") + finding.sentence.count("not there") == 2
     assert finding.remedy.startswith(remedy)
     assert "--isolation require" in finding.remedy
 
 
 def test_what_was_required_is_had_whole_or_an_error(refuse: Refuse) -> None:
-    for asked, answer in product(("require", "v1", "v2", "systemd"), (NO, PART)):
-        refuse(answer, answer, answer)
+    for asked, answer in product(("require", "v1", "v2"), (NO, PART)):
+        refuse(answer, answer)
         with pytest.raises(IsolationError) as caught:
             choose_backend(asked, NOTHING, None)
         assert caught.value.exit_status == EXIT_NOT_ISOLATED
         assert answer.reason in caught.value.sentence
         assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
-    refuse(Refusal("it lacks memory"), NO, NO)
+    refuse(Refusal("it lacks memory"), NO)
     with pytest.raises(IsolationError) as caught:
         choose_backend("v1", NOTHING, None)
     assert caught.value.sentence == "Isolation by v1 was asked for, but it lacks memory."
     assert caught.value.remedy == "Let it degrade with --isolation auto."
-    refuse(NO, None, None, unenforced=("pids",))
+    refuse(NO, None, unenforced=("pids",))
     words = r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
-    for requested in ("require", "v2", "systemd"):
+    for requested in ("require", "v2"):
         with pytest.raises(IsolationError, match=words):
             choose_backend(requested, NOTHING, None)
 
 
 def test_what_cannot_be_had_is_named_by_each_backend(mounts: Mounts) -> None:
-    with pytest.raises(IsolationError, match=r"^Isolation is required, but v1: the v1 .*; v2: no cgroup .*; systemd: "):
+    with pytest.raises(IsolationError, match=r"^Isolation is required, but v1: the v1 .*; v2: no cgroup "):
         choose_backend("require", NOTHING, None)
     del mounts.v1["memory"]
     (finding,) = choose_backend("auto", mounts, None).findings
@@ -184,13 +183,6 @@ def test_what_serves_without_a_limit_is_not_whole(asked: str, mounts: Mounts, sw
     assert "it does not hold these limits here: swap, pids" in caught.value.sentence
     assert "the v1 controller pids (for pids)" in caught.value.remedy
     assert choose_backend("auto", mounts, None).backend.name == "v1"
-
-
-def test_inside_its_scope_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
-    monkeypatch.setattr(choose.Systemd, "inside", True, raising=False)
-    monkeypatch.setattr(Systemd, "__init__", lambda self, *given: None)
-    refuse(None, None, None)
-    assert choose_backend("auto", NOTHING, None).backend.name == "systemd"
 
 
 def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:

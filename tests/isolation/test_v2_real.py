@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import systemd
-from cotenant.isolation.systemd import Systemd
+from cotenant.isolation import scope
+from cotenant.isolation.v2 import V2
 from cotenant.machine.limits import cgroup_mounts
 
 CHECKS = Path(__file__).with_name("v2_checks.py")
@@ -18,10 +18,10 @@ NOT_HERE = 77
 
 
 def test_every_check_holds_in_a_scope_of_its_own() -> None:
-    refusal = Systemd(cgroup_mounts()).probe()
+    refusal = V2(cgroup_mounts()).probe()
     if refusal is not None:
         pytest.skip(f"no delegated v2 cgroup can be had: {refusal.reason}; tests/vm has one")
-    line = [*systemd._systemd_run(), sys.executable, str(CHECKS), "--scope"]
+    line = [*scope._words(), sys.executable, str(CHECKS), "--scope"]
     ended = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if ended.returncode == NOT_HERE:
         pytest.skip(ended.stdout)

@@ -26,9 +26,9 @@ from cotenant.isolation.backend import NotIsolatedError  # noqa: E402
 from cotenant.isolation.group import V2Group  # noqa: E402
 from cotenant.isolation.leftovers import clear, thaw  # noqa: E402
 from cotenant.isolation.runs import RunName  # noqa: E402
+from cotenant.isolation.scope import SCOPE_VARIABLE  # noqa: E402
 from cotenant.isolation.slice import Slice  # noqa: E402
 from cotenant.isolation.slices import PIDS_MAX, CgroupBackend, CgroupSlice  # noqa: E402
-from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402
 from cotenant.isolation.v2tree import LEAF  # noqa: E402
 from cotenant.machine.limits import cgroup_mounts  # noqa: E402
@@ -311,7 +311,7 @@ def refused(step: Callable[[], object], words: str) -> None:
 def holds(check: Callable[[CgroupBackend, Pair], None]) -> bool:
     """Run one check in a run of its own; nothing may be left of it, and we are back where we were."""
     before = own_cgroup()
-    backend = Systemd(MOUNTS)
+    backend = V2(MOUNTS)
     try:
         backend.open(RunName())
         try:
@@ -330,7 +330,7 @@ def holds(check: Callable[[CgroupBackend, Pair], None]) -> bool:
 def main() -> int:
     if "--scope" in sys.argv:
         os.environ[SCOPE_VARIABLE] = str(RunName())
-    refusal = (Systemd if "--scope" in sys.argv else V2)(MOUNTS).probe()
+    refusal = V2(MOUNTS).probe()
     if refusal is not None:
         print(f"not here: {refusal.reason}")
         return NOT_HERE

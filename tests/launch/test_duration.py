@@ -26,7 +26,7 @@ from cotenant.launch.limits import Limits
 
 def start(tenants: int = 2, *, devices: int = 0, duet: Any = None, **more: Any) -> Any:
     spec = SimpleNamespace(slice=SimpleNamespace(accelerators=range(devices)), duet=duet)
-    usual = {"takes_turns": True, "baseline": None, "sharers": 1, "pairing": None}
+    usual = {"takes_turns": True, "baseline": None, "sharers": 1, "pairing": None, "goes_on": ()}
     return SimpleNamespace(specs=[spec] * tenants, **usual | more)
 
 
@@ -51,7 +51,8 @@ def test_a_launch_takes_its_start_and_what_it_measures() -> None:
     assert estimates_s([start()], Limits(), 1.0) == [STARTING_S + 15]
     assert estimates_s([start()], Limits(budget_s=4.0), 2.0) == [2 * STARTING_S + 4]
     assert estimates_s([start(16, sharers=8)], Limits(), 1.0) == [8 * STARTING_S + 16 * 7.5]
-    assert estimates_s([start(1, takes_turns=False, baseline="quick")], Limits(), 1.0) == [STARTING_S + 2]
+    counted = start(takes_turns=False, goes_on=(object(),))
+    assert estimates_s([counted], Limits(at_least_s=10.0), 1.0) == [STARTING_S + 10 + 2]
     pairs = SimpleNamespace(pairs=[(0, 1), (0, 2), (1, 2)])
     assert estimates_s([start(3, pairing=pairs)], Limits(), 1.0) == [STARTING_S + 3 * 15]
     assert estimates_s([start(sharers=2, duet="A")], Limits(), 1.0) == [2 * STARTING_S + 8]

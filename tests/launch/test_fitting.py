@@ -9,7 +9,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.plan import plan
-from cotenant.launch.baseline import alone_of
+from cotenant.launch.alone import one_of_each_kind
 from cotenant.launch.duration import MOST_S
 from cotenant.launch.start import Resolver
 from cotenant.machine.topology import Machine
@@ -88,7 +88,7 @@ def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_user
     assert asked("--jobs", "scaling") == asked("--isolation", "none") == asked("--baseline", "none") == "none"
     assert asked("--solo") == asked("--jobs", "cpu", "--baseline", "whole") == "whole"
     with pytest.raises(CotenantError, match="not allowed with"):
-        asked("--solo", "--baseline", "quick")
+        asked("--solo", "--baseline", "blocks")
 
 
 def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
@@ -101,26 +101,28 @@ def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
     assert within_s(extra=("--repeat", "9")) is within_s(devices=1) is None
 
 
-BLOCKS, QUICK = ("vae", True, None, False), ("vae.solo", False, "quick", True)
+FIRST, COUNTED = [(0, (0, 1))], "{} says how much is observed"
 
 
 @pytest.mark.parametrize(
     ("words", "extra", "expected"),
     [
-        ("--name vae", (), [BLOCKS, QUICK]),
-        ("--name vae", ("--repeat=9",), [("vae", False, None, False), ("vae.solo", False, "quick", False)]),
-        ("--name vae", ("--skip",), [("vae", False, None, False), ("vae.solo", False, "quick", False)]),
-        ("--name vae --at-least 9", (), [("vae", False, None, False), ("vae.solo", False, "quick", False)]),
-        ("--name vae --users 1", (), [("vae", False, None, False)]),
-        ("--mix vae,wlm", (), [("vae+wlm", True, None, False), QUICK, ("wlm.solo", False, "quick", True)]),
-        ("--name vae --pressure dram:100", (), [("vae+pressure_dram_100", True, None, False), QUICK]),
+        ("--name vae", (), ("vae", True, "", FIRST)),
+        ("--name vae", ("--repeat=9",), ("vae", False, COUNTED.format("--repeat"), FIRST)),
+        ("--name vae", ("--skip",), ("vae", False, COUNTED.format("--skip"), FIRST)),
+        ("--name vae --at-least 9", (), ("vae", False, COUNTED.format("--at-least"), FIRST)),
+        ("--name vae --users 1", (), ("vae", False, "", [])),
+        ("--name vae --baseline none", (), ("vae", False, "", [])),
+        ("--mix vae,wlm", (), ("vae+wlm", True, "", [(0, (0, 1)), (1, (0, 1))])),
+        ("--name vae --pressure dram:100", (), ("vae+pressure_dram_100", True, "", FIRST)),
     ],
 )
-def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observations_are_counted(
-    words: str, extra: tuple[str, ...], expected: list[tuple[str, bool, str | None, bool]]
+def test_a_launch_is_by_blocks_or_ends_with_turns_alone_where_observations_are_counted(
+    words: str, extra: tuple[str, ...], expected: tuple[object, ...]
 ) -> None:
-    starts = resolver(*words.split(), extra=extra, there=machine(cores=4)).starts()
-    assert [(start.label, start.takes_turns, start.baseline, start.without_blocks) for start in starts] == expected
+    (start,) = resolver(*words.split(), extra=extra, there=machine(cores=4)).starts()
+    goes_on = [(each.tenant, each.stands_for) for each in start.goes_on]
+    assert (start.label, start.takes_turns, start.refusal, goes_on) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,17 +131,14 @@ def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observatio
         (machine(cores=4), 4, [(0, 1, 2, 3)]),
         (machine(nodes=2, cores=4, threads=2, devices=tuple(device(n, n // 2) for n in range(4))), 4, [(0, 1, 2, 3)]),
         (machine(cores=2, devices=(device(0), device(1, name="A100"))), 2, [(0,), (1,)]),
-        (machine(cores=4), 1, []),
+        (machine(cores=4), 1, [(0,)]),
     ],
 )
-def test_a_quick_baseline_launches_one_tenant_of_each_kind_of_slice(
+def test_one_tenant_of_each_kind_of_slice_goes_on_alone(
     there: Machine, users: int, kinds: list[tuple[int, ...]]
 ) -> None:
     slices = plan(there, users).slices
-    assert [group for _, group in alone_of("quick", slices, there)] == kinds
-    whole = [(tenant, (tenant,)) for tenant in range(users)] if users > 1 else []
-    assert [*alone_of("whole", slices, there)] == whole
-    assert [*alone_of("none", slices, there)] == []
+    assert [each.stands_for for each in one_of_each_kind(slices, there)] == kinds
 
 
 def test_devices_are_loaded_before_and_observed_for_long_enough_by_default() -> None:

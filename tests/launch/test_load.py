@@ -13,13 +13,13 @@ import pytest
 from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import SPENT, AuditRequests, Enough, MeasuredLoad, expected_s
+from cotenant.launch.load import Enough, MeasuredLoad, expected_s
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, Passed
 from cotenant.launch.tenant import Tenant
 from cotenant.meters.meters import Meters
-from cotenant.protocol.messages import STEPS_AN_AUDIT, ProtocolError, audit_borders
+from cotenant.protocol.messages import ProtocolError
 from cotenant.stats.budget import Amount
 
 MS = 1_000_000
@@ -209,75 +209,19 @@ def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough
     spending(8.0).look([], 100 * SECOND)
 
 
-def test_audits_are_asked_of_all_where_the_slowest_has_come_to_a_border_that_was_drawn() -> None:
-    tenants = tenant(0, *STEADY), tenant(1, *STEADY[:2], ranks=2)
-    audits = AuditRequests(Amount(10, 20, 0), [tenant(0)])
-    assert (len(audits.borders), audits.cost_ns) == (3, 0)
-    audits.borders = [3, 4, 20]
-    audits.look(tenants)
-    assert sent(*tenants) == [[], [], []]
-    for process in tenants[1].ranks.values():
-        observe(process, *STEADY[:2])
-    audits.look(tenants)
-    audits.look(tenants)
-    audits.look([])
-    assert sent(*tenants) == [["audit"], ["audit"], ["audit"]]
-    assert audits.borders == [20]
-
-
-def test_borders_are_few_where_batches_are_and_never_the_same_twice() -> None:
-    for number, repeat, wanted in ((1, 1, 1), (5, 4, 1), (1, 49, 1), (10, 5, 2), (250, 2, 2), (30, 20, 3), (9, 999, 3)):
-        borders = audit_borders(number, repeat)
-        assert len(set(borders)) == len(borders) == wanted
-        assert borders == sorted(borders)
-        assert borders[0] >= 1
-        assert borders[-1] <= repeat
-    assert len({tuple(audit_borders(30, 1000)) for _ in range(20)}) > 1
-
-
 def load_of(measured: Tenant, amount: Amount, limits: Limits | None = None) -> MeasuredLoad:
     cast(Any, measured).live = type("Live", (), {"counters": Counters})()
     return MeasuredLoad(limits or Limits(), {0: Allowance(amount, amount)}, Meters(()), [measured])
 
 
-def test_what_audits_take_is_nothing_of_the_budget() -> None:
-    """The first step of the slowest warm-up was watched, as they are."""
-    measured = tenant(0, *STEADY)
-    measured.ranks[0].ready = {"warm_up_ns": [SECOND, 5 * SECOND]}
-    load, cost_ns = load_of(measured, Amount(10, 20, 0), Limits(budget_s=2.0)), STEPS_AN_AUDIT * SECOND
-    load.audits.borders, spent_ns = [1], load.t0_ns + round(SPENT * 2.0 * SECOND)
-    for now_ns, said in (
-        (spent_ns, ["audit"]),
-        (spent_ns + cost_ns - 1, ["audit"]),
-        (spent_ns + cost_ns, ["audit", "enough"]),
-    ):
-        load.look([measured], now_ns)
-        assert (sent(measured), load.audits.cost_ns) == ([said], cost_ns)
-
-
-def test_a_border_behind_the_last_observation_is_asked_for_at_the_end_and_nothing_after_it() -> None:
-    """A message after STOP reaches some ranks and not others."""
-    measured = tenant(0, *STEADY[:3])
-    load = load_of(measured, Amount(10, 6, 0))
-    load.audits.borders = [2, 6]
-    load.look([measured], 0)
-    assert sent(measured) == [["audit"]]
-    observe(measured.ranks[0], *STEADY[3:])
-    load.end([measured])
-    load.look([measured], 0)
-    assert sent(measured) == [["audit", "audit"]]
-
-
-def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_once() -> None:
+def test_by_blocks_the_end_is_said_once() -> None:
     measured = tenant(0, *STEADY)
     load: Any = load_of(measured, Amount(10, 20, 0), Limits(budget_s=2.0))
-    load.audits.borders = [1]
-    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, may_audit=False)
+    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False)
     for change, said in (
         ({}, []),
-        ({"may_audit": True}, ["audit"]),
-        ({"over": True}, ["audit", "enough"]),
-        ({}, ["audit", "enough"]),
+        ({"over": True}, ["enough"]),
+        ({}, ["enough"]),
     ):
         vars(load.conductor).update(change)
         load.look([measured], load.t0_ns + 10 * SECOND)

@@ -9,7 +9,6 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,11 @@ from typing import Any
 import pytest
 
 from commands.calling import write
-from cotenant.launch.output import Output
-from cotenant.launch.prepared import PreparedSuite
-from cotenant.launch.resume import _progress, begin
-from cotenant.machine.topology import discover
+from cotenant.launch.resume import _progress
 from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, append, read_journal
-from launch.resolving import options
 from report.making import launch
 from results.made import NOON, hashes
-from tenants.suites import ROOT, SUMS, Suites, job, script, until
+from tenants.suites import SUMS, Suites, job, script, until
 
 NAMES = ("a", "b", "c")
 
@@ -150,15 +145,6 @@ def test_records_of_a_finished_launch_that_cannot_be_read_are_named(
     assert state.sentences[-1].startswith(
         f"1 record of these launches cannot be read, which are not made again: {gone}."
     )
-
-
-def test_a_suite_by_blocks_goes_on_though_launches_alone_may_follow_it(tmp_path: Path) -> None:
-    words = ("--jobs", ROOT / "profiles/cpu.json", "--name", "vae", "--users", 2, "--isolation", "affinity")
-    suite = PreparedSuite(options(*words, "--outdir", tmp_path, "--resume", there=discover()), discover())
-    assert suite.expected != suite.starts
-    with closing(Output(tmp_path)) as output:
-        begin(suite.options, suite.expected, suite.backend.name, suite.machine.hostname, output)
-    suite.check()
 
 
 def test_without_a_beginning_it_begins(loose: Suites) -> None:

@@ -114,20 +114,25 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)
 
 
-def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> None:
+def test_where_observations_are_counted_a_user_goes_on_alone_and_its_record_says_so(loose: Suites) -> None:
     """Its observations are as long as those beside the others, and about as many as fill two seconds."""
     flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
-    ended = loose.run([job("sums.py", *flags)], "--users", 2, "--baseline", "quick", status=0)
-    assert "2 launches (1 of one user alone on the whole machine, without slices; baseline quick" in ended.stdout
-    beside, _, alone = loose.records()
+    words = ("--users", 2, "--baseline", "blocks", "--", "--repeat", 70)
+    ended = loose.run([job("sums.py", *flags)], *words, status=0)
+    assert "1 launch (baseline quick: a user of each job and kind of slice goes on alone for 2 s" in ended.stdout
+    assert "no blocks, as --repeat says how much is observed" in ended.stdout
+    beside, alone, _ = sorted(loose.records(), key=lambda record: record["tenant"])
     assert (alone["baseline"], alone["stands_for"], alone["tenant"], alone["name"]) == ("quick", [0, 1], 0, "job.solo")
     assert (beside["baseline"], beside["stands_for"]) == (None, [])
     assert alone["given"]["number"] == beside["given"]["number"] == 4
-    assert alone["given"]["repeat"] < beside["given"]["repeat"] == 70
+    assert len(beside["observations"]) == beside["given"]["repeat"] == 70
+    assert min(row["start_ns"] for row in alone["observations"]) > beside["rendezvous"]["load_end_ns"]
     assert alone["statistics"]["interval"] is not None
     assert 6 <= alone["statistics"]["n"] <= 50, "of 40 ms each: two seconds"
-    assert (alone["isolation"]["policies"]["at_most_s"], "at_most_s" in beside["isolation"]["policies"]) == (2.0, False)
     assert alone["asked"] == beside["asked"], "equal work"
+    (why,) = [each for each in beside["findings"] if each["rule"] == "no_blocks"]
+    assert "--repeat says how much is observed" in why["sentence"]
+    assert not [each for each in alone["findings"] if each["rule"] in ("no_blocks", "not_alone")]
 
 
 @pytest.mark.slow

@@ -40,8 +40,10 @@ class Turning:
         further: tuple[tuple[str, ...], ...] = (),
         pairs: tuple[Pair, ...] = (),
         limits: Limits | None = None,
+        refusal: str = "",
     ) -> LaunchResult:
-        """Launch two tenants, which know their numbers, or those of a duet with `further` words, or of `pairs`."""
+        """Launch two tenants, which know their numbers, or those of a duet with `further` words, or of `pairs`; with a
+        `refusal` of blocks both go on alone."""
         own = sorted(os.sched_getaffinity(0))
         slots = tuple(Slice(slot, (own[-slot],), (0,), 64 << 20, ()) for slot in (0, 1))
         planned = []
@@ -59,8 +61,10 @@ class Turning:
             self.backend,
             self.interruption,
             limits or Limits(timeout_s=30),
-            takes_turns=True,
+            takes_turns=not refusal,
             pairing=Pairing(pairs, slots) if pairs else None,
+            goers=(0, 1) if refusal else (),
+            refusal=refusal,
         ).run()
 
 

@@ -88,13 +88,6 @@ def test_what_is_estimated_says_so() -> None:
     assert Progress(planned).remaining_s() == (10.0, LAST)
 
 
-def test_what_follows_a_launch_without_blocks_has_its_place() -> None:
-    progress = Progress([Planned("lab"), Planned("vae alone", alone=True)])
-    for position, job, name in ((1, "lab", "lab"), (1, "wlm.solo", "wlm alone"), (2, "vae.solo", "vae alone")):
-        progress.begin(position, job)
-        assert (progress.place, progress.name) == (f"{position}/2", name)
-
-
 def test_a_suite_that_goes_on_has_the_first_launches_behind_it() -> None:
     progress = Progress([Planned("a"), Planned("b", seconds=5.0), Planned("c", seconds=7.0)])
     progress.begin(2, "b")

@@ -99,7 +99,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     grid = share_grid(share_points(rows_in(tmp_path)))
     text = text_of(grid, width=220)
     assert ONCE in text
-    assert "slices, K = 4: vae was not measured alone: --baseline quick, or whole" in text
+    assert "slices, K = 4: vae was not measured alone: --baseline blocks, or whole" in text
     first, second = rows_of(grid)
     assert float(first["stp"]) == pytest.approx(4 * 0.45, rel=0.01)
     assert float(first["tax"]) == pytest.approx(1 - 4 * 0.45 / 2, abs=0.01)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, lasting, range_ns, shortened, steady_ns, within
+from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, lasting, range_ns, steady_ns, within
 
 LEAST_KEPT = 6
 """Fewest kept observations that have an interval."""
@@ -104,31 +104,3 @@ def test_kept_observations_last_at_least_so_long() -> None:
     ):
         assert lasting(asked, batch_ns, least_ns) == Amount(10, repeat, 5)
     assert lasting(Amount(1, 20_000, 5), 1_000, 10**12).repeat == 20_000
-
-
-@given(amounts(), st.none() | times_ns, st.floats(0.0, 1.2))
-def test_shortened_observations_are_enough_for_an_interval(asked: Amount, batch_ns: int | None, part: float) -> None:
-    """Each stays as long as it was; the time is a part of what was asked for, or more."""
-    of_asked = asked.repeat - asked.skip
-    observation_ns = asked.number * (batch_ns or 1)
-    most_ns = int(part * of_asked * observation_ns)
-    got = shortened(asked, batch_ns, most_ns)
-    kept = got.repeat - got.skip
-    assert got.number == asked.number
-    assert min(LEAST_KEPT, of_asked) <= kept <= of_asked
-    assert got.skip <= asked.skip
-    assert 2 * got.skip <= kept
-    if batch_ns is None:
-        assert kept == min(LEAST_KEPT, of_asked)
-        return
-    if kept > LEAST_KEPT:
-        assert kept * observation_ns <= most_ns
-    if kept < of_asked:
-        assert most_ns < (kept + 1) * observation_ns
-
-
-def test_shortened_by_hand() -> None:
-    # 20 of the 40 observations of 100 ms last two seconds; the five unkept ones before them stay.
-    assert shortened(Amount(10, 45, 5), 10_000_000, 2 * 10**9) == Amount(10, 25, 5)
-    # Six of a second each last longer, but an interval needs six; unkept ones are a third of all nine at the most.
-    assert shortened(Amount(1, 45, 5), 10**9, 2 * 10**9) == Amount(1, 9, 3)

@@ -112,7 +112,8 @@ def beside_itself(rank: int, ranks: int, folder: Path, place: str, more: dict[st
     patch = as_rank(rank, ranks)
     benchmark, run = built(of(place), parallel="ddp", **SMALL[place] | more)
     batch = next(iter(benchmark.batches(run)))
-    tensors = [tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers())]
+    modules = [value for value in vars(benchmark).values() if isinstance(value, torch.nn.Module)]
+    tensors = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
     before, chance = [tensor.detach().clone() for tensor in tensors], torch.get_rng_state()
     # Clipping depends on the norm of all gradients, so that clipped ones are not the mean of the ranks' own.
     patch.setattr(run, "update", lambda loss, optimizer, clip_norm=None: run.precision.update(loss, optimizer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,33 +191,30 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(("place", "precision"), AUDITED)
-def test_an_audit_of_an_honest_task_finds_the_same_work(
+def test_an_audit_of_a_task_finds_the_same_work_and_is_a_step_like_any_other(
     place: str, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if place in LSTMS:
         skip_without_lstm(precision)
     # One loss in ten short steps is kept, and whether a step is short depends on the load of the machine.
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 0)
-    benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
-    loop = Loop(benchmark, Run(benchmark))
-    losses = losses_of(loop, place, audits=2)
-    requests = iter([2, 2, 2])
-    loop.load_until(lambda: True, lambda: next(requests, 0))
-    audit = loop.audited()["audit"]
-    after = [3, 3] if benchmark.acts else [1, 2]
-    assert (audit["steps"], audit["after"], audit["differences"]) == (2, after, [])
-    # An audit puts back everything that it changes, so that a run without audits has the same losses.
-    benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
-    assert losses == losses_of(Loop(benchmark, Run(benchmark)), place, audits=0)
+    benchmark = of(place)
+    words = {"cuda": False, **SMALL[place], "precision": precision}
+    watched = Loop(made := benchmark(**words), Run(made))
+    losses = losses_of(watched, place, watched.audit)
+    audit = watched.audited()["audit"]
+    assert (audit["steps"], audit["after"], audit["differences"]) == (3, [1, 2, 3], [])
+    unwatched = Loop(made := benchmark(**words), Run(made))
+    assert losses == losses_of(unwatched, place, unwatched.rehearse)
 
 
-def losses_of(loop: Loop, place: str, audits: int) -> list[float]:
-    """Return the last loss of each of three observations, with an audit step after each of the first `audits`."""
+def losses_of(loop: Loop, place: str, between: Callable[[], object]) -> list[float]:
+    """Return the last loss of each of three observations, with such a step behind each."""
     loop.warm_up()
     losses = []
-    for times in range(1, 4):
+    for _ in range(3):
         losses += [loss.item() for loss in loop.observe(60 if place == CART else 2).losses[-1:]]
-        loop.audit(min(times, audits))
+        between()
     return losses
 
 
@@ -251,8 +248,8 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
         steps = [first, *(step(run, next(batches)) for _ in range({CART: 60, SSD: 0, RCNN: 0}.get(place, 2)))]
     assert count.dtype == "fp16"
     assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
-    assert seen.given
-    for optimizer in seen.given:
+    assert seen
+    for optimizer in seen:
         stated = described(optimizer, run.precision)
         assert (stated["weights"], stated["stepped"]) == ("fp16" if name == "half" else "fp32", "fp32")
         # Optimizers that are not fused read the scaler's verdict on the host: cart reads its actions there anyway, and

@@ -16,12 +16,10 @@ import pytest
 import torch
 
 from bench.small import warmed
-from cotenant.bench import UnsupportedError, pressure
+from cotenant.bench import pressure
 from cotenant.bench.arguments import parse
-from cotenant.bench.auditor import Auditor
 from cotenant.bench.device import Device
 from cotenant.bench.pressure import DevicePressure
-from cotenant.errors import CotenantError
 from cotenant.machine.cpu import Cache
 from tasks.loading import ROOT, TASKS, built, main_of, of
 
@@ -118,7 +116,7 @@ def test_observations_count_what_was_achieved_and_nothing_is_found(name: str) ->
     assert (cls.item, parse(cls, []).values["level"]) == (unit, 100)
     loop, run = warmed(cls(cuda=False, level=50, **({"period_ms": 5} | parameters)))
     made = [loop.observe(3) for _ in range(4)]
-    loop.audit(1)
+    loop.audit()
     loop.load_until(lambda: True)
     assert all(observation.items > 0 for observation in made)
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
@@ -220,47 +218,3 @@ def test_a_device_has_its_next_piece_before_anybody_waits_for_the_last(queue: li
     assert queue == ["mark 0", *first_waits, f"wait {pieces - 1}"]
     assert benchmark.items(0) == pytest.approx(pieces * benchmark.times * COUNTED["sm"] / 4)
     assert benchmark.owed_ns <= 0, "waiting for the last piece is work"
-
-
-def test_of_a_step_that_lasts_a_time_an_audit_compares_no_operations(
-    queue: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def differences() -> Any:
-        loop, _ = warmed(benchmark := of("pressure/sm")(cuda=False, level=1, period_ms=2, **OF_DEVICES["sm"][1]))
-        # Nothing is owed, so that the audit does no piece of work, unlike the warm-up.
-        benchmark.owed_ns = -10_000_000
-        monkeypatch.setattr(benchmark, "pay", lambda start_ns: None)
-        loop.observe(2)
-        loop.audit(1)
-        return loop.audited()["audit"]["differences"]
-
-    assert differences() == []
-    monkeypatch.setattr(DevicePressure, "timed", False)
-    monkeypatch.setattr(Auditor, "_refer", lambda auditor, warm_up_ns: None)
-    assert differences() == ["no operations"]
-
-
-def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CotenantError, match="--level 101 is more than 100 percent"):
-        of("pressure/cpu")(level=101)
-    with pytest.raises(CotenantError, match="--level must be at least 1"):
-        of("pressure/cpu")(level=0)
-    with pytest.raises(UnsupportedError, match="presses a device, and there is none here"):
-        built(of("pressure/hbm"))
-    monkeypatch.setattr(main_of("pressure/disk"), "bytes_from_storage", lambda: 7)
-    with pytest.raises(UnsupportedError, match="no disk is below"):
-        built(of("pressure/disk"), size_mib=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PRESSURES)
-def test_half_the_level_is_about_half_of_what_is_achieved(name: str) -> None:
-    rates = {}
-    for level in (50, 100):
-        benchmark = of(f"pressure/{name}")(cuda=False, level=level, **({"period_ms": 20} | PRESSURES[name][1]))
-        loop, _ = warmed(benchmark)
-        made = [loop.observe(15) for _ in range(8)]
-        loop.load_until(lambda: True)
-        # The best observation: other processes take more time from a neighbour that always works than from one at rest.
-        rates[level] = max(each.items / (each.end_ns - each.start_ns) for each in made)
-    assert 0.3 < rates[50] / rates[100] < 0.85

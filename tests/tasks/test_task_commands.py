@@ -111,14 +111,6 @@ def test_sizes_that_no_model_has_are_a_sentence(task: str, flags: dict[str, Any]
 
 COMPILERS = ("g++", "clang++", "c++")
 STEPS = 9
-# An audit step is one more update: it comes behind all steps whose losses are compared.
-AUDITED_LAST = """
-import runpy, sys
-from cotenant.bench import alone, main
-alone.audit_borders = lambda number, repeat: [repeat]
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 
 def ran(folder: Path, *words: str) -> dict[str, Any]:
@@ -127,7 +119,7 @@ def ran(folder: Path, *words: str) -> dict[str, Any]:
     program = TASKS / PLACES["toy_reg"] / "pytorch" / "main.py"
     common = ["--no-cuda", "--repeat", str(STEPS), "--number", "1", "--report", str(report)]
     ended = subprocess.run(
-        [sys.executable, "-c", AUDITED_LAST, str(program), *common, *words],
+        [sys.executable, str(program), *common, *words],
         env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")},
         capture_output=True,
         text=True,

@@ -54,6 +54,11 @@ def seen_in_slices(suite: Suite, processors: list[list[int]] = CORES) -> Iterato
             yield from _equal(f"a number in {name}", files[name].isdecimal(), True)
 
 
+def seen_on_cores(suite: Suite) -> Iterator[str]:
+    """Tenants without cgroups: each found itself on its core."""
+    yield from _equal("what users saw", [note["processors"] for note in suite.notes()], CORES)
+
+
 def hog_died_alone(backend: str) -> Check:
     """Tenant 0 took more than its memory; its neighbour finished."""
 
@@ -108,7 +113,7 @@ def in_part(*said: str) -> Check:
     """The kernel holds the delegated limits; processors are bound by affinity, and every record says so and why."""
 
     def check(suite: Suite) -> Iterator[str]:
-        yield from _less(suite, "systemd", ["processors", "nodes"], said)
+        yield from _less(suite, "v2", ["processors", "nodes"], said)
         for record, note in zip(suite.records(), suite.notes(), strict=True):
             yield from _equal("memory.max", note["files"]["memory.max"], str(_memory(record)))
 

@@ -20,7 +20,18 @@ from typing import Any
 
 import guest
 import moments
-from checks import Check, bomb_was_stopped, degraded, hog_died_alone, in_part, refused, seen_in_slices, sliced, within
+from checks import (
+    Check,
+    bomb_was_stopped,
+    degraded,
+    hog_died_alone,
+    in_part,
+    refused,
+    seen_in_slices,
+    seen_on_cores,
+    sliced,
+    within,
+)
 from guest import (
     ROOT,
     USER,
@@ -96,8 +107,8 @@ ROOT_ROWS = (
     Row("root, fork bomb", FEW_TASKS, bomb_was_stopped("v2"), words=BOMB),
     Row("root, fork bomb that fills memory", DELEGATED, hog_died_alone("v2"), words=BOMB),
     Row("root, runner killed", DELEGATED, seen_in_slices, words=NEVER_ENDING, kill=True),
-    Row("root, any service", in_service(), sliced("systemd")),
-    Row("root, any service, hog", in_service(), hog_died_alone("systemd"), words=HOG),
+    Row("root, any service", in_service(), sliced("v2")),
+    Row("root, any service, hog", in_service(), hog_died_alone("v2"), words=HOG),
     Row("root, any service, runner killed", in_service(), seen_in_slices, words=NEVER_ENDING, kill=True),
     Row("root, no systemd", without_systemd, sliced("v2")),
     Row("root, container, cgroups writable", in_container("rw"), sliced("v2")),
@@ -111,18 +122,21 @@ MOMENT_ROWS = tuple(
     for end in moments.ENDS
 )
 USER_ROWS = (
-    Row("user, cpusets delegated", as_user, sliced("systemd"), ("--isolation", "require")),
-    Row("user, memory hog", as_user, hog_died_alone("systemd"), words=HOG),
+    Row("user, cpusets delegated", as_user, sliced("v2"), ("--isolation", "require")),
+    Row("user, v2", as_user, sliced("v2"), ("--isolation", "v2")),
+    Row("user, memory hog", as_user, hog_died_alone("v2"), words=HOG),
     Row("user, runner killed", as_user, seen_in_slices, words=NEVER_ENDING, kill=True),
     Row("user in a batch allocation", in_allocation, within("/plain", [0, 1], "is not delegated to us")),
     Row("user, no systemd, cgroup_setup.sh", as_cgroup_setup_says, sliced("v2"), before=make_subtree),
-    Row("user without a session", without_session, refused(4, "Log in as this user"), ("--isolation", "require")),
+    Row("user without a session", without_session, degraded("systemd-run failed", "Log in as this user")),
+    Row("no session, required", without_session, refused(4, "Log in as this user"), ("--isolation", "require")),
+    Row("no session, runner killed", without_session, seen_on_cores, words=NEVER_ENDING, kill=True),
 )
 UNDELEGATED_ROWS = (
     Row("user, required", as_user, refused(4, "Delegate=", "systemctl edit user@"), ("--isolation", "require")),
-    Row("user, systemd", as_user, refused(4, "Delegate=", "systemctl edit user@"), ("--isolation", "systemd")),
+    Row("user, v2", as_user, refused(4, "Delegate=", "systemctl edit user@"), ("--isolation", "v2")),
     Row("user, auto", as_user, in_part("Delegate=")),
-    Row("user, after cgroup_setup.sh", as_user, sliced("systemd"), ("--isolation", "require"), before=delegate_cpusets),
+    Row("user, after cgroup_setup.sh", as_user, sliced("v2"), ("--isolation", "require"), before=delegate_cpusets),
 )
 ROWS = {"delegated": ROOT_ROWS + USER_ROWS + MOMENT_ROWS, "undelegated": UNDELEGATED_ROWS}
 

@@ -13,7 +13,6 @@ from cotenant.bench.chrono import clock_ns
 from cotenant.bench.world import World
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
-from cotenant.protocol.messages import audit_borders
 
 Part = dict[str, Any]
 """A part of a record."""
@@ -39,7 +38,6 @@ class Alone:
         self._t0_ns = 0
         self._observations: list[Part] = []
         self._of_ranks = [self._observations]
-        self._borders: list[int] = []
 
     def begin(self, work: Part) -> None:
         """Take the amount that will be done. Raises CotenantError where its `--report` cannot be written."""
@@ -52,7 +50,7 @@ class Alone:
             prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
-        self._amount, self._borders = (number, repeat), audit_borders(number, repeat)
+        self._amount = number, repeat
         self._ready = {"ready_ns": clock_ns(), "skip": skip, "warm_up_ns": warm_up_ns}
 
     def turn(self) -> None:
@@ -69,10 +67,6 @@ class Alone:
 
     def enough(self) -> bool:
         return False
-
-    def audits(self) -> int:
-        """Return how many audit steps are due by now; in the end they are equally many on every rank."""
-        return sum(border <= len(self._observations) for border in self._borders)
 
     def done(self) -> None:
         """Nobody waits for it."""

@@ -1,167 +1,89 @@
-"""Watches steps: the first one of the warm-up, and those of audits, which are compared with it and undone."""
+"""Watches single steps: the first one of the warm-up, and one at each audit, between observations or behind the last.
+
+A watched step is a step of the training like any other, on the next batch; nothing of it is timed or undone.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import gc
-from collections.abc import Callable
-from dataclasses import replace
-from statistics import fmean
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
+from torch import Tensor
 
-from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Elements, Expected, Step, elements_of, moved_part
 from cotenant.bench.chrono import StepFunction, clock_ns
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.observed import FlopCount, described, watched_updates
-from cotenant.bench.precision import weights_of
 from cotenant.bench.run import Run
-from cotenant.bench.saved import sample, undone
-from cotenant.protocol.messages import STEPS_AN_AUDIT
 
-MOST_UPDATES = 0.9
-"""The part of the warm-up's updates that uneven steps must show: how often a step has one is known only roughly."""
+LIKE = 0.01
+"""The operations of two equal steps may differ by this share."""
+MOST_BETWEEN = 2
+BATCHES_AN_AUDIT = 25
+"""A watched step takes about as long as two batches."""
+
+
+def borders(number: int, repeat: int) -> list[int]:
+    """Return after how many of `repeat` observations of `number` batches audits are due, besides the last one.
+
+    They follow from the amount alone: all ranks make the same, and one seed has the same losses each time.
+    """
+    wanted = min(MOST_BETWEEN, repeat - 1, number * repeat // BATCHES_AN_AUDIT)
+    return [repeat * (audit + 1) // (wanted + 1) for audit in range(wanted)]
 
 
 class Auditor:
-    """Knows the warm-up's work, and compares that of audits with it.
+    """Compares the products of watched steps with those of the first one.
 
-    `step` is the benchmark's own, eager one, `batch` the first of the input, `items` counts those of a batch. `dtype`
-    and `described` are of the products and the optimizers that the first step was seen to use.
+    `step` is the benchmark's own, eager one. `dtype` and `described` are of the products and the optimizers that the
+    first step was seen to use, `updates_of_batch` are the updates that each step of the warm-up made; 0 if these are
+    unequal, or if steps are said to differ.
     """
 
-    def __init__(
-        self, benchmark: Benchmark, run: Run, batch: Any, step: StepFunction, items: Callable[[Any], float]
-    ) -> None:
+    def __init__(self, benchmark: Benchmark, run: Run, batch: Any, step: StepFunction) -> None:
         self._benchmark, self._run = benchmark, run
-        self._batch, self._step, self._items = batch, step, items
-        self.dtype: str | None = None
+        self._batch, self._step = batch, step
         self.described: list[dict[str, Any]] = []
         self.counted = FlopCount()
+        self.updates_of_batch = 0
         self.after: list[int] = []
         """After how many observations each audit was made."""
         self._cost_ns: list[int] = []
-        self._steps: list[Step] = []
-        """The steps of all audits."""
-        self.differences: list[str] = []
-        self.optimizers: list[Optimizer] = []
-        """Those that the first step of the warm-up stepped."""
-        self._expected = Expected()
-        self._updated: list[Optimizer] = []
-        self._usual_pushes: dict[int, float] = {}
-        self._pushed: dict[int, torch.Tensor] = {}
-        self._warm = False
-
-    def watch_first(self, batch: Any) -> tuple[torch.Tensor | None, Step]:
-        """Do the first step of the warm-up; return its loss and its facts."""
-        loss, step, _ = self._watched(batch, self.counted)
-        return loss, step
-
-    def expect(self, first: Step, movement: list[float], warm_up_ns: int) -> None:
-        """Take the warm-up for the work that audits have to find; `movement` is of those of its steps that moved
-        weights.
-
-        An audit is made of it that later ones are compared with, too: one step does not tell how steps differ.
-        """
-        run = self._run
-        if self.lasts_a_time:
-            first = replace(first, flops=None)
-        self._expected = Expected(first, moved=fmean(movement) if movement else None, uneven=run.uneven)
-        self._refer(warm_up_ns)
-        self._warm = True
+        self._dtypes: set[str] = set()
+        self._even = True
 
     @property
-    def lasts_a_time(self) -> bool:
-        """Whether steps do as much as they can in a time: none that trains does."""
-        trains = any(weight.requires_grad for module in self._run.modules for weight in module.parameters())
-        return self._benchmark.timed and not trains and not self.optimizers
+    def dtype(self) -> str | None:
+        return self.counted.dtype
 
-    def _refer(self, warm_up_ns: int) -> None:
-        run, before, benchmark = self._run, self._expected, self._benchmark
-        if benchmark.acts or self.lasts_a_time:
-            return
-        if run.any_says(warm_up_ns > LONG_AUDIT_NS):
-            return
-        steps = self._audited(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
-        movement = [step.moved for step in steps if step.moved is not None]
-        moved = before.moved if before.moved is not None else fmean(movement) if movement else None
-        self._expected = replace(before, reference=tuple(steps), moved=moved)
+    def watch_first(self, batch: Any) -> Tensor | None:
+        """Do the first step of the warm-up; return its loss."""
+        with watched_updates(self._run) as optimizers:
+            loss = self._watched(batch, self.counted)
+        self.described = [described(optimizer, self._run.precision) for optimizer in optimizers]
+        return loss
 
-    def moved(self, before: Elements, pushes: dict[int, float]) -> float | None:
-        """Return the part of the weights that moved since `before`; in the warm-up remember how far they are pushed.
+    def expect(self, updates: set[int]) -> None:
+        """Take the numbers of updates of the warm-up's steps for those of each batch, if they are equal."""
+        self.updates_of_batch = updates.pop() if len(updates) == 1 and not self._run.uneven else 0
 
-        Weights that the optimizers have lost, and that are trained none the less, have not moved.
-        """
-        part = moved_part(before, elements_of(self.optimizers), pushes, self._usual_pushes)
-        if self._warm:
-            stepped = {id(weight) for weight in weights_of(self.optimizers)}
-            left = sum(weight.requires_grad for each, weight in self._pushed.items() if each not in stepped)
-            # Of gradients that are cleared behind each step the warm-up has seen none.
-            return part if part is None or not left else part * (1 - left / len(self._pushed))
-        for weight in sample(self.optimizers):
-            if (size := pushes.get(id(weight))) is not None:
-                self._pushed[id(weight)] = weight
-                self._usual_pushes[id(weight)] = max(size, self._usual_pushes.get(id(weight), 0))
-        return part
-
-    def audit(self, observations: int) -> None:
-        """Make steps on the first batch, watched, and compare those of all audits with the warm-up.
-
-        No batch is fetched for it: the next observation would find that one ready, and be credited a wait that it did
-        not have. `observations` is how many there were before it.
-        """
-        run, start_ns = self._run, clock_ns()
-        self._steps += self._audited(STEPS_AN_AUDIT)
-        # Of all steps so far: a later one may explain an earlier one.
-        self.differences = self._expected.unlike(self._steps)
-        if run.any_says(bool(self.differences)) and not self.differences:
-            self.differences = ["other work on another rank"]
-        run.chosen.synchronize()
+    def audit(self, batch: Any, observations: int) -> None:
+        """Watch a step on `batch`, behind so many observations."""
+        start_ns, counted = clock_ns(), FlopCount()
+        self._watched(batch, counted)
+        self._run.chosen.synchronize()
+        if counted.dtype is not None:
+            self._dtypes.add(counted.dtype)
+        if self.counted.flops and not counted.uncounted:
+            self._even &= abs(counted.flops / self.counted.flops - 1) <= LIKE
         gc.collect()
         self.after.append(observations)
         self._cost_ns.append(clock_ns() - start_ns)
 
-    def _audited(self, least: int) -> list[Step]:
-        """Return the facts of some steps, which are undone: more than `least` where one missed expected work."""
-        run, steps, start_ns = self._run, list[Step](), clock_ns()
-        with contextlib.nullcontext() if self._benchmark.acts else undone(run, self.optimizers, self._updated):
-            while len(steps) < MOST_STEPS:
-                skipped, before = run.precision.skipped, elements_of(self.optimizers)
-                usual = self._usual_pushes.keys()
-                _, step, pushes = self._watched(self._batch, FlopCount())
-                part = self.moved(before, pushes) if run.precision.skipped == skipped else None
-                steps.append(replace(step, moved=part, trained=bool(usual & pushes.keys()) if usual else None))
-                wanted = least if all(map(self._expected.is_met_by, steps)) else MOST_STEPS
-                goes_on = len(steps) < wanted and clock_ns() - start_ns < LONG_AUDIT_NS
-                # All ranks or none, as in the warm-up.
-                if not run.any_says(goes_on):
-                    break
-        return steps
-
-    def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step, dict[int, float]]:
-        """Do a step; return its loss, its facts, and how far it pushed the weights that are looked at."""
-        run, updated, looked_at = self._run, self._run.updates, list(map(id, sample(self.optimizers)))
-        eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
-        with watched_updates(run, looked_at) as seen, eager, counted:
-            loss = self._step(run, batch)
-        stepped = list(dict.fromkeys([*seen.given, *seen.stepped]))
-        descriptions = [described(optimizer, run.precision) for optimizer in stepped]
-        if counted is self.counted:
-            self.optimizers, self._updated = stepped, seen.given
-            self.dtype, self.described = counted.dtype, descriptions
-        known = self._is_one_model and not counted.uncounted
-        step = Step(
-            flops=counted.flops if known else None,
-            asked=max(1, seen.asked),
-            dtype=counted.dtype,
-            weights=tuple(description["weights"] for description in descriptions),
-            updates=run.updates - updated,
-            made=None if loss is None else loss.data_ptr() in counted.scalars,
-            items=self._items(batch),
-        )
-        return loss, step, seen.pushes
+    def _watched(self, batch: Any, counted: FlopCount) -> Tensor | None:
+        """Do a step, eagerly: in compiled code nobody sees the products."""
+        with torch.compiler.set_stance("force_eager"), counted:
+            return self._step(self._run, batch)
 
     @property
     def _is_one_model(self) -> bool:
@@ -170,37 +92,23 @@ class Auditor:
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on the audits."""
-        benchmark = self._benchmark
+        others = sorted(self._dtypes - {self.dtype})
         return {
             "steps": len(self.after),
-            "watched": len(self._steps),
-            "even": self._expected.is_even(self._steps),
+            "even": self._even or not self._is_one_model,
             "uneven": self._run.uneven,
             "after": self.after,
             "cost_ns": self._cost_ns,
-            "eager": bool(benchmark.compile) and "compile" in self._run.heeded,
-            "differences": self.differences,
+            "eager": bool(self._benchmark.compile) and "compile" in self._run.heeded,
+            "differences": [f"products in {', '.join(others)}, not {self.dtype}"] if others and self.dtype else [],
         }
 
     def operations(self) -> dict[str, Any]:
         """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""
-        even = not self._run.uneven and self._expected.is_even(self._steps)
-        counted = self.counted.total if self._is_one_model and even else None
+        counted = self.counted.total if self._is_one_model and self._even and not self._run.uneven else None
         return {
             "flops_per_step": counted,
             "flops_closed": self._benchmark.flops(self._batch),
             "flops_reducible": counted and self.counted.reducible,
             "flops_uncounted": sorted(self.counted.uncounted),
         }
-
-    @property
-    def updates_of_batch(self) -> float:
-        """The updates that a batch should have, as in each step of the warm-up.
-
-        0 where these had none or not equally many, as of a task that waits for an episode's end. Of uneven steps most
-        of those that the audit of the warm-up saw: some may have none.
-        """
-        each: float = self._expected.first.updates or 0
-        if self._run.uneven and self._expected.reference:
-            each = min(each, MOST_UPDATES * fmean(step.updates or 0 for step in self._expected.reference))
-        return each

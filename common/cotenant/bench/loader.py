@@ -163,3 +163,11 @@ def rows(batch: Any) -> int:
     elif isinstance(batch, (tuple, list)):
         batch = batch[0]
     return len(batch)
+
+
+def rows_or_none(batch: Any) -> int | None:
+    """Return the rows of a batch, where it has any."""
+    try:
+        return rows(batch)
+    except (TypeError, IndexError, KeyError, StopIteration):
+        return None

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from cotenant.bench.audit import Step, elements_of, pushes_of, rows_or_none
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.batches import Batches
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.compiling import RECORDING, compilations_noted, keeping_no_output, step_until_compiled
 from cotenant.bench.contract import Benchmark
+from cotenant.bench.loader import rows_or_none
 from cotenant.bench.run import Run
 from cotenant.bench.sizes import ObservedSizes, bytes_of
 from cotenant.bench.steps import MarkedSteps
@@ -57,7 +57,7 @@ class Loop:
             resident=self._input.resident,
             batch_bytes=bytes_of(self._input.first),
         )
-        self.auditor = Auditor(benchmark, run, self._input.first, self._step, self._work.items)
+        self.auditor = Auditor(benchmark, run, self._input.first, self._step)
 
     def try_out(self) -> None:
         """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
@@ -77,17 +77,13 @@ class Loop:
         Raises CotenantError for a loss that is not a scalar.
         """
         work, auditor, run = self._work, self.auditor, self._run
-        times_ns, movement, first = list[int](), list[float](), Step()
-        counts, updates = set[float](), set[int]()
+        times_ns, counts, updates = list[int](), set[float](), set[int]()
         for index in range(WARM_UP_STEPS):
             if index == 1:
                 self._compile()
-            before, updated, start_ns = elements_of(auditor.optimizers), run.updates, clock_ns()
+            updated, start_ns = run.updates, clock_ns()
             batch = next(work.batches)
-            if index == 0:
-                loss, first = auditor.watch_first(batch)
-            else:
-                loss = work.step(run, batch)
+            loss = auditor.watch_first(batch) if index == 0 else work.step(run, batch)
             items = work.items(batch)
             counts.add(items)
             if loss is not None and loss.dim() != 0:
@@ -96,12 +92,10 @@ class Loop:
             times_ns.append(clock_ns() - start_ns)
             updates.add(run.updates - updated)
             self._sizes.take_first(batch, items)
-            if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before))) is not None:
-                movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
             if run.any_says(sum(times_ns) > LONG_WARM_UP_NS):
                 break
-        auditor.expect(replace(first, updates=updates.pop() if len(updates) == 1 else 0), movement, sum(times_ns))
+        auditor.expect(updates)
         self._before = (run.updates, run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
             run.note(
@@ -160,14 +154,9 @@ class Loop:
             )
         return observation
 
-    def audit(self, requested: int) -> None:
-        """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
-
-        A step that acts in an environment cannot be undone: it is audited after the last observation.
-        """
-        made = len(self.auditor.after)
-        if not self.benchmark.acts and self._run.any_says(requested > made):
-            self.auditor.audit(self._observations)
+    def audit(self) -> None:
+        """Watch one more step, outside of every clock."""
+        self.auditor.audit(next(self._work.batches), self._observations)
 
     def audited(self) -> dict[str, Any]:
         """Return the part of a record on the audits and the batches, and the part of a batch's row that an item is."""
@@ -183,7 +172,7 @@ class Loop:
     @property
     def promised(self) -> int | None:
         """The updates there should have been in observations; None where the warm-up does not tell."""
-        return int(self.auditor.updates_of_batch * self._batches) or None
+        return self.auditor.updates_of_batch * self._batches or None
 
     def scaled(self) -> dict[str, int]:
         """Return the updates since the warm-up, and how many of them changed nothing; empty without a gradient scaler.
@@ -200,22 +189,16 @@ class Loop:
         """The number of batches of which one is booked for all."""
         return self._work.every
 
-    def load_until(self, stopped: Callable[[], bool], requested: Callable[[], int] = lambda: 0) -> int:
+    def load_until(self, stopped: Callable[[], bool]) -> int:
         """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step.
 
-        Several ranks only wait: one more step on some of them would hang their collectives. Audit steps that are
-        `requested` are made first: all ranks hear of the same ones before they hear of the end.
+        Several ranks only wait: one more step on some of them would hang their collectives.
         """
         # Nobody knows how long: without its collector this tenant might outgrow its slice.
         gc.enable()
         end_ns = clock_ns()
         steps = 0
-        while True:
-            ended = stopped()
-            while requested() > len(self.auditor.after):
-                self.auditor.audit(self._observations)
-            if ended:
-                break
+        while not stopped():
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue

@@ -6,8 +6,7 @@ import contextlib
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -17,7 +16,6 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from cotenant.bench.audit import pushes_of
 from cotenant.bench.precision import Precision, weights_of
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
@@ -53,46 +51,17 @@ def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
     _kernels.append(src)
 
 
-@dataclass(slots=True)
-class SeenUpdates:
-    """The optimizers that were given to `run.update`, all that stepped, and how far they pushed which weights."""
-
-    given: list[Optimizer] = field(default_factory=list)
-    stepped: list[Optimizer] = field(default_factory=list)
-    pushes: dict[int, float] = field(default_factory=dict)
-    asked: int = 0
-    """How often LBFGS computed the loss, which it does until it sees no more to gain."""
-
-
 @contextlib.contextmanager
-def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpdates]:
-    """Note the updates in this context, by `run.update` or by an optimizer's own step.
+def watched_updates(run: Run) -> Iterator[list[Optimizer]]:
+    """Yield a list that gets the optimizers of this context's updates, by `run.update` or by their own step."""
+    update, seen = run.update, list[Optimizer]()
 
-    `looked_at`: the ids of the weights whose pushes are noted. An optimizer that takes no step, although it is given
-    to `run.update`, pushes none the less.
-    """
-    update, seen = run.update, SeenUpdates()
-
-    def stepping(optimizer: Optimizer) -> None:
-        if optimizer not in seen.stepped:
-            seen.stepped.append(optimizer)
-        seen.pushes |= pushes_of([optimizer], looked_at)
-
-    def before(optimizer: Optimizer, words: Any, options: dict[str, Any]) -> Any:
-        stepping(optimizer)
-        if type(optimizer) is not torch.optim.LBFGS:
-            return None
-        closure = options["closure"] if "closure" in options else words[1]
-
-        def counted() -> Any:
-            seen.asked += 1
-            return closure()
-
-        return words[:1], {"closure": counted}
+    def see(optimizer: Optimizer, *_: Any) -> None:
+        if optimizer not in seen:
+            seen.append(optimizer)
 
     def noting(loss: Tensor, optimizer: Optimizer, clip_norm: float | None = None) -> None:
-        if optimizer not in seen.given:
-            seen.given.append(optimizer)
+        see(optimizer)
         try:
             update(loss, optimizer, clip_norm)
         except TypeError as error:
@@ -102,11 +71,9 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
                 f"{type(optimizer).__name__} computes its loss several times a step.",
                 "Give `run.minimize` a function that returns the loss.",
             ) from error
-        if optimizer not in seen.stepped:
-            stepping(optimizer)
 
     run.update = noting
-    hook = register_optimizer_step_pre_hook(before)
+    hook = register_optimizer_step_pre_hook(see)
     try:
         yield seen
     finally:
@@ -160,8 +127,6 @@ class FlopCount(TorchDispatchMode):
         self.flops = 0
         self.reducible = 0
         self.uncounted: set[str] = set()
-        self.scalars: set[int] = set()
-        """Where single numbers lie that were computed in it, as a loss is."""
         self._elements: Counter[str] = Counter()
         self._products: dict[str, set[str]] = {}
 
@@ -176,8 +141,6 @@ class FlopCount(TorchDispatchMode):
             if parts is not NotImplemented:
                 return parts
         out = func(*args, **kwargs)
-        if isinstance(out, Tensor) and out.dim() == 0:
-            self.scalars.add(out.data_ptr())
         if formula is None:
             return out
         operands = [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]

@@ -27,14 +27,10 @@ class BenchmarkParameters:
     padding: ClassVar[int | None] = None
     """The word that fills up `texts` to the longest of a batch: the harness counts the others of some batches."""
 
-    acts: ClassVar[bool] = False
-    """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
     fast_channels_last: ClassVar[bool] = False
     """Are its convolutions faster on channels_last tensors, in 16 bit and tf32? Then devices do them so by default."""
     serves: ClassVar[bool] = False
     """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
-    timed: ClassVar[bool] = False
-    """Does a step last a time, and do as much as it can? Then no audit compares its operations, unless it trains."""
     ignored: ClassVar[dict[str, int]] = {}
     aliases: ClassVar[dict[str, str]] = {}
     """Other suites' flags, and the words that they become."""

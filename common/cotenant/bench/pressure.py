@@ -30,7 +30,6 @@ class Pressure(Benchmark):
     """One step = one period: `work` for the level's part of it, then sleep. An item is a unit that was achieved."""
 
     fixed: ClassVar[dict[str, Any]] = FIXED | {"cuda": False}
-    timed = True
 
     number: int = 20
     skip: int | None = 0

@@ -43,10 +43,6 @@ class Run:
     def __init__(self, benchmark: BenchmarkParameters) -> None:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
-        self.modules: list[nn.Module] = []
-        """The modules that were placed on the device."""
-        self.frozen: set[nn.Module] = set()
-        """The modules that `freeze` has made, and their parts: nothing changes them."""
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False
@@ -133,7 +129,6 @@ class Run:
             if any(parameter.dim() == 4 for parameter in module.parameters()):
                 self._note_channels_last()
         spread = self.world.spread(module, form, compression)
-        self.modules.append(spread)
         if self.world.size > 1 and any(parameter.requires_grad for parameter in spread.parameters()):
             self.observed["parallel"] = described(form, compression)
         return self._compiled(spread)
@@ -141,8 +136,8 @@ class Run:
     def freeze(self, make: Callable[[], nn.Module]) -> Any:
         """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
 
-        It is built there and so: a large model would fit neither the host nor, in fp32, the device. An audit neither
-        copies nor puts back its weights. All ranks have the first one's. Compiled where that is asked for.
+        It is built there and so: a large model would fit neither the host nor, in fp32, the device. All ranks have the
+        first one's weights. Compiled where that is asked for.
         """
         self.heeded.add("compile")
         before = torch.get_default_dtype()
@@ -156,7 +151,6 @@ class Run:
         module = module.to(self.device, self.precision.dtype).requires_grad_(False).eval()
         if self.world.size > 1:
             take_first(module)
-        self.frozen.update(module.modules())
         return self._compiled(module)
 
     def _compiled(self, module: nn.Module) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.arguments import Parsed, parse
+from cotenant.bench.auditor import borders
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.facts import Losses, arguments_of, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
@@ -153,7 +154,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
     t0_ns, number, repeat = runner.await_go()
     wait_until(t0_ns)
     loop.settle(t0_ns + runner.settle_ns, number)
-    losses, start_s = Losses(), time.monotonic()
+    losses, audits, start_s = Losses(), borders(number, repeat), time.monotonic()
     for index in range(repeat):
         observation = loop.observe(number)
         losses.take(observation)
@@ -168,11 +169,13 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
         )
         eta_s = (time.monotonic() - start_s) / (index + 1) * (repeat - index - 1)
         say(observation_line(index, repeat, eta_s, losses.last), flush=True)
-        loop.audit(runner.audits())
+        if index + 1 in audits:
+            loop.audit()
         if runner.enough():
             break
     runner.done()
-    load_end_ns = loop.load_until(runner.stopped, runner.audits)
+    loop.audit()
+    load_end_ns = loop.load_until(runner.stopped)
     record: dict[str, Any] = {
         "number": number,
         "repeat": index + 1,

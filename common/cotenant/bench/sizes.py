@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from cotenant.bench.audit import falls_short
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.loader import ORDERED, tensors_in
 
@@ -32,7 +31,7 @@ _chance = random.SystemRandom()
 
 
 def chosen(number: int, batch_bytes: int) -> set[int]:
-    """Return which of `number` batches are looked at: drawn anew each time, so that nobody can know."""
+    """Return which of `number` batches are looked at: drawn anew each time."""
     many = max(1, min(number // ONE_IN, MOST_HELD_BYTES // max(1, batch_bytes)))
     return set(_chance.sample(range(number), many))
 
@@ -95,9 +94,16 @@ class ObservedSizes:
 
 def smaller(before: Sequence[float], after: Sequence[float], unit: str) -> list[str]:
     """Return a difference where every batch holds less than each of the warm-up: sizes of one data set overlap."""
-    if len(after) < FEW or not before or min(before) <= 0 or not falls_short(before, after, SMALLER):
+    if len(after) < FEW or not before or min(before) <= 0 or not falls_short(before, after):
         return []
     return [f"batches of {fmean(after):.4g} {unit} for an item, not {fmean(before):.4g}"]
+
+
+def falls_short(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Return whether nothing after comes near anything before: they are further from it than from each other."""
+    most = max(after)
+    gap = min(before) - most
+    return gap > SMALLER * min(before) and gap > most - min(after)
 
 
 def _amounts(sizes: Iterable[Contents]) -> list[float]:

@@ -41,7 +41,7 @@ WORDS = 1
 """The tag of signs of life, and of the last words of ranks."""
 SOON_S = 1.0
 """When one rank ends, others follow from it: within this time all have said why."""
-LEFT, BEAT = b"left", b"beat"
+BEAT = b"beat"
 
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
@@ -71,9 +71,6 @@ class Together:
             self._runner = Rendezvous(address, tenant, 0, world.size, world.size - 1)
         self._ending = threading.Lock()
         self._observations: list[dict[str, Any]] = []
-        self._audits = 0
-        """How many have to be made by now; after the last observation, on all ranks or none."""
-        self._done = False
         self._go_ns = 0
         self._ends: dict[int, Reason | None] = {}
         """The reasons that ranks gave for their end, in order; None of one that ended without a word."""
@@ -143,26 +140,15 @@ class Together:
     def enough(self) -> bool:
         return False
 
-    def audits(self) -> int:
-        """Return how many audits rank 0 was asked for, which the others learn from it; all know it at STOP."""
-        if self._runner is not None and not self._done:
-            self._audits = self._runner.audits()
-        return self._audits
-
     def done(self) -> None:
-        # Until STOP no rank makes an audit, for which it would wait for the others.
-        self._done, self._audits = True, 0
         if self._runner is not None:
             self._runner.done()
 
     def stopped(self) -> bool:
         """Whether rank 0's runner has sent STOP."""
         if self._runner is not None and self._runner.stopped():
-            self._store.set("stop", str(self._runner.audits()))
-        if self._store.check(["stop"]):
-            self._audits = int(self._store.get("stop"))
-            return True
-        return False
+            self._store.set("stop", "")
+        return bool(self._store.check(["stop"]))
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Hand over all ranks' observations, the others' on rank 0's clock as if they had left GO with it, and the
@@ -175,7 +161,7 @@ class Together:
         if self._runner is not None:
             self._ready_by_s = time.monotonic() + self._silence_s
             parts = [json.loads(part) for part in self._await("record", "reported what they observed")]
-            # Now they may leave.
+            # The others leave once they find `recorded`.
             self._over.set()
             for rank, part in enumerate(parts[1:], 1):
                 self._runner.elsewhere(rank, [_moved(fields, self._go_ns) for fields in part["observations"]])
@@ -185,7 +171,6 @@ class Together:
         else:
             self._store.get("recorded")
             self._over.set()
-            self._tell(LEFT)
         return record
 
     def failed(self, outcome: str, message: str) -> None:
@@ -233,7 +218,7 @@ class Together:
                 return  # Whoever listens for the peer knows more.
 
     def _listen(self, peer: int) -> None:
-        """Hear that a peer lives until it leaves; end this rank where it ends before its time."""
+        """Hear that a peer lives; end this rank if that ends before all is recorded."""
         while True:
             buffer = torch.zeros(WORD_BYTES, dtype=torch.uint8)
             try:
@@ -243,16 +228,12 @@ class Together:
                     return  # Of another rank nothing came.
                 self._ends.setdefault(peer, None)
                 break
-            word = bytes(buffer.tolist()).rstrip(b"\0")
-            if word == LEFT:
-                return
-            if word != BEAT:
+            if (word := bytes(buffer.tolist()).rstrip(b"\0")) != BEAT:
                 outcome, message = json.loads(word)
                 self._ends[peer] = outcome, message
                 break
-        if self._over.is_set():
-            return
-        time.sleep(SOON_S)
+        if not self._over.is_set():
+            time.sleep(SOON_S)
         if self._over.is_set():
             return
         if self._runner is None:

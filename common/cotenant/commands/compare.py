@@ -19,8 +19,8 @@ from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare two sets of records. Returns 0; with --fail-on 3 if a job has that verdict or is lost in B; 2 for wrong
-    input."""
+    """Compare two sets of records. Returns 0; with --fail-on 3 if a job has that verdict, is lost in B, or cannot be
+    compared; 2 for wrong input."""
     given = parser().parse_words(argv)
     a, b, *noise = spooled([given.a, given.b, *([given.noise] if given.noise else [])])
     lines = compare(a, b, margin=given.margin, noise=next(iter(noise), None), allow=given.allow, tell=warn)
@@ -47,7 +47,7 @@ def parser() -> Parser:
     add("b", metavar="B", type=place, help="what is compared to it")
     add_format(parser, ("md", "json", "junit"))
     add("--html", type=place, metavar="FILE", help="write one page that works offline")
-    add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER, or ran in A and fails in B")
+    add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER or INVALID, or ran in A and fails in B")
     what = "a difference in which sides are compared all the same; may be repeated"
     add("--allow", action="append", default=[], choices=differences_allowed(), help=what)
     margin = parser.add_mutually_exclusive_group()
@@ -59,10 +59,18 @@ def parser() -> Parser:
 
 
 def _fails(lines: SuiteComparison) -> bool:
-    """Return whether a job of A is slower in B, or lost; print on standard error the jobs that B lost, or never had."""
+    """Return whether a job of A is slower in B, lost, or without a comparison that could tell; print on standard error
+    the jobs that B lost, or never had, and those that were not compared."""
     absent = [line.job for line in lines.lines if line.a is not None and line.b is None and line.job not in lines.lost]
+    unlike = [line.job for line in lines.lines if None not in (line.a, line.b) and line.comparison is None]
     if named := ", ".join(lines.lost):
         warn(f"A has a rate of these jobs, and B, which ran them or was asked to, has none: {named}.")
     if named := ", ".join(absent):
         warn(f"B has no record of these jobs of A, and nothing says that it was to run them: {named}.")
-    return bool(lines.lost) or any(line.verdict is Verdict.SLOWER for line in lines.lines)
+    if named := ", ".join(unlike):
+        warn(f"A and B have rates of these jobs that cannot be compared, for the reason in the table: {named}.")
+    none = all(line.comparison is None for line in lines.lines)
+    if none:
+        warn("No job was compared, so nothing shows that B is not slower.")
+    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
+    return slower or none or bool(lines.lost or unlike)

@@ -77,8 +77,8 @@ def parser() -> Parser:
     add_slice_flags(parser)
     add = parser.add_argument_group("how it is measured").add_argument
     kinds = (
-        "what a copy has alone: in blocks of the same launch (blocks, the default), in launches as long (whole), short "
-        "ones (quick), or none"
+        "what a copy has alone: in blocks of the same launch (blocks, the default), in launches as long (whole), or "
+        "none"
     )
     add("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
     add("--budget", type=duration, metavar="S", help="seconds a launch may measure")

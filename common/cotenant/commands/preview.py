@@ -26,8 +26,8 @@ def show_lines(options: Options, tenants: int, ranks: int) -> Iterator[str]:
         every, cells = len(expand(job)), len(fitting(job, ranks))
         of = f" of {every}" if cells < every else ""
         alone = ""
-        if options.baseline != "none" and tenants > 1 and job.group == "student":
-            alone = f" + {cells * tenants} alone" if options.baseline == "whole" else " + quick"
+        if options.baseline == "whole" and tenants > 1 and job.group == "student":
+            alone = f" + {cells * tenants} alone"
         yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
     for mix in options.mixes:
         met = [pair.name for pair in mix.apart] or mix.of_tenants(max(tenants, len(mix.labels)))
@@ -115,7 +115,7 @@ def dry_document(suite: PreparedSuite) -> Document:
                 for spec in start.specs
             ],
         }
-        for start in suite.expected
+        for start in suite.starts
     ]
     return {
         "schema": "cotenant-dry-1",

@@ -74,7 +74,7 @@ def suite_parser(
 
 def _add_baseline(runs: argparse._ArgumentGroup) -> None:
     alone = runs.add_mutually_exclusive_group()
-    kinds = "each user alone as well: blocks, quick, whole or none"
+    kinds = "each user alone as well: blocks, whole or none"
     alone.add_argument("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
     whole = "the same as --baseline whole"
     alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)

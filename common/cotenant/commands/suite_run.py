@@ -58,25 +58,22 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     options = options_of(given, others, machine)
     if given.show:
         return _show(options, machine, given.format)
+    return _preview_or_run(given, options, machine)
+
+
+def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
+    """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
+    machine = discover()
+    return _preview_or_run(given, options_on(machine), machine)
+
+
+def _preview_or_run(given: argparse.Namespace, options: Options, machine: Machine) -> int:
     suite = PreparedSuite(options, machine)
     if given.dry:
         _print_dry(suite, given)
         return EXIT_PASSED
     suite.check()
     # Locked only now, so that wrong usage is reported at once, also while another suite runs.
-    with SuiteLock(lock_path()):
-        return _run(suite, given)
-
-
-def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
-    """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
-    machine = discover()
-    options = options_on(machine)
-    suite = PreparedSuite(options, machine)
-    if given.dry:
-        _print_dry(suite, given)
-        return EXIT_PASSED
-    suite.check()
     with SuiteLock(lock_path()):
         return _run(suite, given)
 
@@ -97,10 +94,10 @@ def _print_dry(suite: PreparedSuite, given: argparse.Namespace) -> None:
     if given.format == "json":
         tell_document(dry_document(suite))
     elif given.verbose:
-        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, suite.backend.name)]))
+        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.starts, suite.backend.name)]))
     else:
         tell_folded(heading(suite))
-        tell("\n".join(dry_lines(suite.expected)))
+        tell("\n".join(dry_lines(suite.starts)))
 
 
 def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
@@ -151,7 +148,7 @@ def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Re
             if between.requested:
                 break
             run = SuiteRun(suite, view.tell, view, earlier)
-            earlier += len(suite.expected)
+            earlier += len(suite.starts)
             try:
                 result = run.run()
             finally:
@@ -173,15 +170,15 @@ def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
 def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
-    known = [last.get(start.names[0]) for start in suite.expected]
+    known = [last.get(start.names[0]) for start in suite.starts]
     seconds = [
         launch.seconds if launch is not None and launch.by_blocks is start.takes_turns else None
-        for start, launch in zip(suite.expected, known, strict=True)
+        for start, launch in zip(suite.starts, known, strict=True)
     ]
     estimated = [None] * len(seconds) if all(seconds) else suite.estimates_s()
     return [
         Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, took or estimate, took is None)
-        for start, took, estimate in zip(suite.expected, seconds, estimated, strict=True)
+        for start, took, estimate in zip(suite.starts, seconds, estimated, strict=True)
     ]
 
 

@@ -30,32 +30,28 @@ class RayCluster:
         self._ray = ray = _ray(address)
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        alive = _named([node for node in ray.nodes() if node["Alive"]])
         ray.cloudpickle.register_pickle_by_value(on_node)
         kind = ray.remote(num_cpus=1, runtime_env={"env_vars": UNHIDDEN})(NodeRunner)
-        actors = {
-            name: kind.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
-            for name, node in alive.items()
-        }
-        first = {actor.news.remote(0.0): name for name, actor in actors.items()}
+        ids = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        places = [NodeAffinitySchedulingStrategy(node, soft=False) for node in ids]
+        actors = {node: kind.options(scheduling_strategy=at).remote() for node, at in zip(ids, places, strict=True)}
+        first = {actor.news.remote(0.0): node for node, actor in actors.items()}
         ready, _ = ray.wait(list(first), num_returns=len(first), timeout=PLACING_S)
-        names = sorted(first[answer] for answer in ready)
-        if not names:
+        answering = {first[answer] for answer in ready if not isinstance(self._taken(answer), str)}
+        # A node that has died is listed for some seconds.
+        alive = sorted(_named([node for node in ray.nodes() if node["Alive"]]).items())
+        self.nodes = {name: str(node["NodeManagerAddress"]) for name, node in alive if node["NodeID"] in answering}
+        self.silent = [name for name, _ in alive if name not in self.nodes]
+        if not self.nodes:
             remedy = "Each needs a free CPU: `ray status` shows the nodes and their work."
             raise CotenantError(f"No node of the Ray cluster at '{address}' answers.", remedy)
-        self.nodes: Mapping[str, str] = {name: str(alive[name]["NodeManagerAddress"]) for name in names}
-        self.silent = sorted(alive.keys() - names)
-        self._actors = {name: actors[name] for name in names}
+        self._actors = {name: actors[node["NodeID"]] for name, node in alive if name in self.nodes}
         self._asked: dict[Any, str] = {}
 
     def start(self, name: str, folder: Path, words: Sequence[str], base: Path, files: Mapping[str, bytes]) -> str:
         """Start our program in a folder of a node, with this BASE; return why it cannot be started, or ""."""
         variables = {"BASE": str(base)} | ({} if INSTALLED else {"PYTHONPATH": str(SOURCE_ROOT)})
-        start = self._actors[name].start.remote(str(folder), tuple(words), variables, dict(files))
-        try:
-            return str(self._ray.get(start, timeout=PLACING_S))
-        except self._ray.exceptions.RayError as error:
-            return _reason(error)
+        return str(self._taken(self._actors[name].start.remote(str(folder), tuple(words), variables, dict(files))))
 
     def news(self, names: frozenset[str]) -> Iterator[tuple[str, News | str]]:
         """Yield the news of any of these nodes, after some seconds nothing; of a lost node, why."""
@@ -65,18 +61,21 @@ class RayCluster:
         # All that are ready: of thousands of nodes one at a time would be slow.
         ready, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)
         for answer in ready:
-            name = self._asked.pop(answer)
-            try:
-                yield name, self._ray.get(answer)
-            except self._ray.exceptions.RayError as error:
-                yield name, _reason(error)
+            yield self._asked.pop(answer), self._taken(answer)
+
+    def _taken(self, answer: Any) -> Any:
+        """Return a node's answer; why there is none, as a text."""
+        try:
+            return self._ray.get(answer, timeout=PLACING_S)
+        except self._ray.exceptions.RayError as error:
+            return _reason(error)
 
     def free_port(self, name: str) -> int:
         """Return a free port of a node. Raises CotenantError."""
-        try:
-            return int(self._ray.get(self._actors[name].free_port.remote(), timeout=PLACING_S))
-        except self._ray.exceptions.RayError as error:
-            raise CotenantError(f"{name}: {_reason(error)}") from error
+        port = self._taken(self._actors[name].free_port.remote())
+        if isinstance(port, str):
+            raise CotenantError(f"{name}: {port}")
+        return int(port)
 
     def stop(self, names: frozenset[str]) -> None:
         """Interrupt the runners on these nodes, and wait a while until they have ended."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.fleet.cluster import RayCluster, keep_files
+from cotenant.fleet.node import ERR
 from cotenant.text import many
 
 Tell = Callable[[str], None]
@@ -36,7 +37,8 @@ def run_everywhere(
                 keep_files(folder, files)
                 if status is None:
                     continue
-                end = f"ended with status {status}" if status else "is done"
+                said = (folder / ERR).read_text(errors="replace").strip().splitlines()
+                end = f"ended with status {status} ({''.join(said[-1:])})" if status else "is done"
             running.discard(name)
             passed &= end == "is done"
             tell(f"{name} {end}: its logs and {many(len([*folder.glob('*.D*.json')]), 'record')} are in {folder}")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cotenant.errors import IsolationError
-from cotenant.finding import Finding, warning
+from cotenant.finding import Finding, info, warning
+from cotenant.isolation import scope
 from cotenant.isolation.backend import WEIGHT, Backend, NotIsolatedError, Refusal
 from cotenant.isolation.runs import checked_base
-from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2 import DELEGATION, V2
@@ -50,24 +50,24 @@ OF_V1 = {
     "oom_kills": "Linux 4.13",
     "oom_group_kills": UNIFIED,
 }
-TABLES = {"v1": OF_V1, "v2": OF_V2, "systemd": OF_V2}
+TABLES = {"v1": OF_V1, "v2": OF_V2}
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A backend and, where `auto` had to degrade, a finding that says why."""
+    """A backend with findings: why `auto` had to degrade, and that the run starts itself again."""
 
     backend: Backend
     findings: tuple[Finding, ...] = ()
 
     def settle(self) -> None:
-        """Have the runner live where the backend needs it: it may begin anew, once, and not return.
+        """Have the runner live where the backend needs it: it may start again, once, and not return.
 
         Raises IsolationError.
         """
-        if isinstance(self.backend, Systemd) and not self.backend.inside:
+        if isinstance(self.backend, V2) and self.backend.starts_again:
             with isolation_errors():
-                self.backend.begin_anew()
+                scope.start_again()
 
 
 @contextlib.contextmanager
@@ -82,8 +82,8 @@ def isolation_errors() -> Iterator[None]:
 def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:
     """Return the backend that serves.
 
-    `auto` takes the first of `v1`, `v2` and `systemd` that can be had whole; else one that holds memory while
-    processors are bound by affinity; else `affinity`. `require` refuses to degrade; a backend by name is had whole or
+    `auto` takes `v1` or else `v2` if it can be had whole; else `v2` if it holds memory, while processors are bound by
+    affinity; else `affinity`. `require` refuses to degrade; a backend by name is had whole or
     is an error: both want every limit held, that on swap where there is any. Raises IsolationError.
     """
     if base is not None:
@@ -99,7 +99,7 @@ def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:
         if refusal is None and requested != "auto":
             refusal = _lack(backend)
         if refusal is None:
-            return Chosen(backend)
+            return Chosen(backend, _restart(backend))
         refusals[backend.name] = refusal
         partial = partial or (backend if refusal.partial else None)
     if requested == "auto":
@@ -114,14 +114,7 @@ def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:
 
 def _candidates(requested: str, mounts: Mounts, base: str | None) -> list[Backend]:
     """Return the backends to ask, the best first."""
-    systemd = Systemd(mounts, base)
-    if systemd.inside:
-        return [systemd]
-    every: list[Backend] = [
-        V1(_v1_places(mounts), base, mounts.chain("cpu")),
-        V2(mounts, base),
-        systemd,
-    ]
+    every: list[Backend] = [V1(_v1_places(mounts), base, mounts.chain("cpu")), V2(mounts, base)]
     return [backend for backend in every if requested in ("auto", "require", backend.name)]
 
 
@@ -155,7 +148,16 @@ def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chose
         f"{_remedy(refusals)} --isolation require refuses to run without them.".strip(),
         rule="degraded",
     )
-    return Chosen(partial or Affinity(), (finding,))
+    backend = partial or Affinity()
+    return Chosen(backend, (finding, *_restart(backend)))
+
+
+def _restart(backend: Backend) -> tuple[Finding, ...]:
+    """Return the finding on a run that starts itself again."""
+    if not (isinstance(backend, V2) and backend.starts_again):
+        return ()
+    sentence = "A run starts itself again in a scope of systemd's: no cgroup around us is delegated to us."
+    return (info(sentence, rule="starts_again"),)
 
 
 def _reasons(refusals: Mapping[str, Refusal]) -> str:

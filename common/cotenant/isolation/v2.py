@@ -1,4 +1,4 @@
-"""Backend `v2`: one directory a slice, below our own delegated cgroup. `systemd` builds on it.
+"""Backend `v2`: one directory a slice, below our own delegated cgroup.
 
 A run lives in `cotenant.<login>/<pid>-<start>-<namespace>` below the cgroup that we were started in, a slice in `t<i>`
 below that.
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
-from cotenant.isolation import cgroupfs
+from cotenant.isolation import cgroupfs, scope
 from cotenant.isolation.backend import Location, NotIsolatedError, ReadBack, Refusal, remedy_inside
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.runs import OURS, checked_base, default_base
@@ -21,13 +21,11 @@ from cotenant.isolation.stopped import bind
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, is_own, systemd_runs
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
-from cotenant.machine.virtual import batch_system
 from cotenant.procfs import described, format_list
 
 DELEGATION = f"systemctl edit user@{os.getuid()}.service with Delegate=cpu cpuset io memory pids"
 """Delegation for this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""
 SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
-BY_SYSTEMD = "--isolation systemd asks it for one that is."
 ALONE = "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."
 CPUSETS = (
     f"As root: {DELEGATION}, written below a line [Service]; then log out everywhere and in again. "
@@ -139,6 +137,8 @@ class V2(CgroupBackend):
     """Slices in the v2 hierarchy, below our own cgroup, or below `base`, a path below its mount point."""
 
     name = "v2"
+    starts_again = False
+    """Whether the run has to start itself again, in a scope of systemd's, before it can make slices."""
 
     def __init__(self, mounts: Mounts, base: str | None = None) -> None:
         """Raises CotenantError for a base that is no path of a cgroup."""
@@ -155,9 +155,25 @@ class V2(CgroupBackend):
         if self._tree is None:
             return Refusal("no cgroup v2 hierarchy shows our own cgroup")
         try:
-            return self._refusal(self._tree)
+            refusal = self._refusal(self._tree)
         except OSError as error:
             return Refusal(f"our own cgroup cannot be read: {error}", SETUP)
+        if refusal is None or refusal.partial or self._named or scope.is_inside():
+            return refusal
+        return self._refusal_of_scope(self._tree, refusal) if scope.may_be_asked_for(self._mounts) else refusal
+
+    def _refusal_of_scope(self, tree: Tree, here: Refusal) -> Refusal | None:
+        """Return why not even a scope of systemd's would serve, as where we are does not."""
+        if (refusal := scope.refusal(self._mounts)) is not None:
+            return Refusal(f"{here.reason}, and {refusal.reason}", refusal.remedy or here.remedy)
+        handed = scope.offered(self._mounts)
+        if missing := [name for name in ESSENTIAL if name not in handed]:
+            return Refusal(f"{here.reason}, and systemd delegates no controller {missing[0]} to us", CPUSETS)
+        self.starts_again = True
+        self._hold(tree.top, handed)
+        if "cpuset" not in handed:
+            return Refusal("systemd delegates memory, but no cpusets to us", CPUSETS, partial=True)
+        return None
 
     def clear_run(self, run: str) -> None:
         if self._tree is not None:
@@ -217,26 +233,27 @@ class V2(CgroupBackend):
             return Refusal(f"there is no cgroup {tree.top}", SETUP)
         offered = controllers(tree.top / "cgroup.controllers")
         if missing := [name for name in ESSENTIAL if name not in offered]:
-            # A scope would have none of those that are mounted on v1 either.
-            remedy = "" if missing[0] in self._mounts.v1 else _remedy(BY_SYSTEMD, "")
+            remedy = "" if missing[0] in self._mounts.v1 else remedy_inside("")
             return Refusal(f"{tree.top} has no controller {missing[0]}", remedy)
         if not self._is_delegated(tree.top):
-            return Refusal(f"the cgroup {tree.top} is not delegated to us", _remedy(BY_SYSTEMD, SETUP))
+            return Refusal(f"the cgroup {tree.top} is not delegated to us", remedy_inside(SETUP))
         for place in (tree.top, tree.top / "cgroup.procs", tree.top / "cgroup.subtree_control"):
             if not os.access(place, os.W_OK):
-                return Refusal(f"{place} is not writable", _remedy(SETUP, SETUP))
+                return Refusal(f"{place} is not writable", remedy_inside(SETUP))
         if strangers := tree.strangers():
-            others = described(strangers[0])
-            return Refusal(
-                f"others live in {tree.top}, which could not be divided then: {others}", _remedy(BY_SYSTEMD, ALONE)
-            )
+            reason = f"others live in {tree.top}, which could not be divided then: {described(strangers[0])}"
+            return Refusal(reason, remedy_inside(ALONE))
         if "cpuset" not in offered:
-            return Refusal(f"{tree.top} has no controller cpuset", _remedy(CPUSETS, SETUP), partial=True)
+            remedy = CPUSETS if scope.may_be_asked_for(self._mounts) else remedy_inside(SETUP)
+            return Refusal(f"{tree.top} has no controller cpuset", remedy, partial=True)
         return None
 
     def _is_delegated(self, top: Path) -> bool:
-        """A base by name is its namer's business; without systemd, root and whoever ./cgroup_setup.sh served decide."""
-        if self._named or is_marked(top):
+        """A base by name is its namer's business; without systemd, root and whoever ./cgroup_setup.sh served decide.
+
+        A scope that we have asked for is ours: a user's manager (of systemd 252) does not mark it.
+        """
+        if self._named or is_marked(top) or scope.is_inside():
             return True
         return not systemd_runs() and (os.geteuid() == 0 or top.name.startswith(OURS))
 
@@ -251,7 +268,3 @@ def _tree(mounts: Mounts, base: str | None) -> Tree | None:
     # One that is there may have been made for us, and those above it are not ours to divide.
     is_made_by_us = home.name.startswith(OURS) and not home.is_dir()
     return Tree(home.parent if is_made_by_us else home, home)
-
-
-def _remedy(by_systemd: str, otherwise: str) -> str:
-    return by_systemd if systemd_runs() and not batch_system() else remedy_inside(otherwise)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cotenant.launch.alone import observations_alone
 from cotenant.launch.crowd import Crowd, CrowdSchedule
 from cotenant.launch.duet import DUET_BUDGET_NS, LEAST_DUET_ROUNDS, MOST_DUET_NS, DuetSchedule
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
 from cotenant.launch.tenant import Tenant, ranks_of
-from cotenant.stats.budget import Amount, lasting, range_ns, steady_ns
+from cotenant.stats.budget import MOST_REPEAT, Amount, lasting, range_ns, steady_ns
 
 SLACK = 4.0
 """A tenant of a mix may observe for so many times the expected load: its warm-up was timed while neighbours came and
@@ -25,10 +27,14 @@ rounds are taken for so many times shorter."""
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The amount that a tenant measures: at `least` that of a launch of equal tenants, at `most` the one in its GO."""
+    """The amount that a tenant measures: at `least` that of a launch of equal tenants, at `most` the one in its GO.
+
+    So many of the most observations are for its turn `alone`, behind the others.
+    """
 
     least: Amount
     most: Amount
+    alone: int = 0
 
     @property
     def grown(self) -> bool:
@@ -61,6 +67,22 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
         allowance = Allowance(amount, lasting(amount, batch_ns, kept_ns))
         allowances |= dict.fromkeys((tenant.index for tenant in of_cell), allowance)
     return allowances
+
+
+def going_on(given: Mapping[int, Allowance], goers: Sequence[Tenant]) -> dict[int, Allowance]:
+    """Return the amounts, with more observations of the tenants that go on alone: so many that none runs out of them.
+
+    One of several ranks cannot be told to end early, and gets those of a turn alone, and a tenth for the time until the
+    others have made theirs.
+    """
+    more = dict(given)
+    for tenant in goers:
+        least, most = given[tenant.index].least, given[tenant.index].most
+        batch_ns, _ = range_ns(rank.ready["warm_up_ns"] for rank in tenant.ranks.values() if rank.ready)
+        of_turn = observations_alone(most.number * batch_ns) if batch_ns else MOST_REPEAT
+        alone = math.ceil(most.repeat / 10 + of_turn + 1 if tenant.several else SLACK * (most.repeat + of_turn))
+        more[tenant.index] = Allowance(least, replace(most, repeat=most.repeat + alone), alone)
+    return more
 
 
 def by_blocks(

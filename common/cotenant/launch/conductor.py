@@ -112,12 +112,6 @@ class Conductor:
         return self._block is not None and self._block.index == self.conducted.planned - 1 and not self.due_s()
 
     @property
-    def may_audit(self) -> bool:
-        """Whether to request audits now: a resting tenant's would come in its next turn, when its neighbours make
-        none. The halves of a duet are never awake together, so that theirs cannot coincide."""
-        return not self._frozen or isinstance(self.conducted.schedule, DuetSchedule)
-
-    @property
     def whole_rounds(self) -> int:
         """The number of rounds that have passed after the warm-up, if one has just ended; else 0."""
         block, passed = self._block, self.conducted.passed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cotenant.launch.baseline import QUICK_KEPT_S, QUICK_MOST_S
+from cotenant.launch.alone import QUICK_KEPT_S
 from cotenant.launch.duet import DUET_BUDGET_NS
 from cotenant.launch.limits import Limits
 from cotenant.launch.schedule import BUDGET_NS
@@ -52,8 +52,6 @@ def starting_s(start: Start, times: float) -> float:
 
 def usual_s(start: Start) -> float:
     """Return the most seconds that a launch measures if the suite's time is not limited."""
-    if start.baseline == "quick":
-        return QUICK_MOST_S
     if any(spec.duet is not None for spec in start.specs):
         return DUET_BUDGET_NS / 1e9
     turns = len(start.specs) if start.pairing is None else 2 * len(start.pairing.pairs)
@@ -62,12 +60,10 @@ def usual_s(start: Start) -> float:
 
 def measured_s(start: Start, limits: Limits) -> float | None:
     """Return the seconds that a launch measures under these limits; None if its job only gives counts."""
-    if start.baseline == "quick":
-        return limits.settle_s + QUICK_KEPT_S
     if start.takes_turns:
         return limits.settle_s + (limits.budget_s or usual_s(start))
     said_s = limits.budget_s or limits.at_least_s
-    return limits.settle_s + said_s if said_s else None
+    return limits.settle_s + said_s + QUICK_KEPT_S * len(start.goes_on) if said_s else None
 
 
 class Pace:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cotenant.isolation.plan import Plan
 from cotenant.isolation.slice import Slice
 from cotenant.isolation.unenforced import NoIsolation
-from cotenant.launch.baseline import QUICK_KEPT_S
+from cotenant.launch.alone import QUICK_KEPT_S
 from cotenant.launch.command import callers_python
 from cotenant.launch.environment import OMP
 from cotenant.launch.prepared import PreparedSuite
@@ -22,7 +22,7 @@ def heading(suite: PreparedSuite) -> list[str]:
     machine, options = suite.machine, suite.options
     grave = [finding for finding in suite.before if finding.severity != "info"]
     strangers = any(finding.rule == "device_in_use" for finding in suite.before)
-    on_devices = device_line(suite.plan, len(suite.expected), options.memory_class, strangers)
+    on_devices = device_line(suite.plan, len(suite.starts), options.memory_class, strangers)
     launches = _launches(suite)
     return [
         *([on_devices] if on_devices else []),
@@ -60,24 +60,23 @@ def callers_part(suite: PreparedSuite) -> list[str]:
 
 
 def _launches(suite: PreparedSuite) -> str:
-    alone = sum(start.solo for start in suite.expected)
-    launches, kind = many(len(suite.expected), "launch", "es"), suite.options.baseline
+    alone = sum(start.solo for start in suite.starts)
+    launches, kind = many(len(suite.starts), "launch", "es"), suite.options.baseline
     if suite.options.repetitions > 1:
         launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
         return launches
     if any(start.takes_turns for start in suite.starts):
         by_turns = "what each keeps is measured within them, by turns"
-        return f"{launches} (baseline blocks: {by_turns}{f'; {alone} of one user alone' if alone else ''})"
+        return f"{launches} (baseline blocks: {by_turns})"
+    if refusals := [start.refusal for start in suite.starts if start.goes_on]:
+        kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"
+        return f"{launches} (baseline quick: {kinds}; no blocks, as {refusals[0]})"
     if not alone:
         return f"{launches} (--baseline {kind} adds none: no job here has several users)"
     unsliced = suite.backend.name == NoIsolation.name
     where = "on the whole machine, without slices" if unsliced else "in its slice"
-    if suite.options.counted_by:
-        why = f"quick instead of blocks, as {suite.options.counted_by} says how much is observed"
-        return f"{launches} ({alone} of one user alone {where}; baseline {why})"
-    of_kind = kind if kind == "whole" else f"quick: {QUICK_KEPT_S:.0f} s, one for each job and kind of slice"
-    return f"{launches} ({alone} of one user alone {where}; baseline {of_kind})"
+    return f"{launches} ({alone} of one user alone {where}; baseline {kind})"
 
 
 def device_line(made: Plan, launches: int, class_name: str | None = None, strangers: bool = False) -> str:

@@ -3,6 +3,7 @@
 ENTER: every tenant enters its slice; once all have, they are released.
 BUILD: every tenant builds and warms up; once all are ready, GO is sent.
 LOAD:  tenants are measured; once all that are left are done, STOP is sent.
+ALONE: if there are no blocks, some tenants go on alone by turns; all others have STOP.
 STOP:  every tenant sends its record and ends.
 
 A tenant that ends early (by its own report, its death, memory, a limit, a signal) has a `reason`. Before GO the others
@@ -14,18 +15,19 @@ from __future__ import annotations
 import contextlib
 import enum
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError, ReadBack
 from cotenant.launch.admission import claim, most_connections, owner_of
-from cotenant.launch.allowances import Allowance, allowances, by_blocks
+from cotenant.launch.allowances import Allowance, allowances, by_blocks, going_on
+from cotenant.launch.alone import AloneTurns, WentOn
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.events import Events, Interruption
-from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
+from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, after_stop, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
 from cotenant.launch.observer import Observer, Unobserved
@@ -33,7 +35,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_sta
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, start_tenant
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, say_enough, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
@@ -49,7 +51,8 @@ class Phase(enum.IntEnum):
     ENTER = 0
     BUILD = 1
     LOAD = 2
-    STOP = 3
+    ALONE = 3
+    STOP = 4
 
 
 @dataclass(slots=True)
@@ -75,6 +78,10 @@ class Launch:
     """The pairs of its tenants that meet; None if all run beside each other."""
     crowd: Crowd | None = None
     """The searcher that chooses how many of its tenants run beside each other; None if all do."""
+    goers: Collection[int] = ()
+    """The tenants that go on alone at its end, if it has no blocks."""
+    refusal: str = ""
+    """Why its tenants are not measured by blocks; before GO, if that is already known."""
     variables: Callable[[TenantSpec, ReadBack], Mapping[str, str]] | None = None
     """Returns the variables that a tenant of a launch over several nodes gets once its slice has been read back."""
     _events: Events = field(default_factory=Events, init=False)
@@ -83,8 +90,7 @@ class Launch:
     _turns: Turns = field(init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
-    _refusal: str = field(default="", init=False)
-    """Why its tenants are not measured by blocks."""
+    _alone: AloneTurns | None = field(default=None, init=False)
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
@@ -128,8 +134,15 @@ class Launch:
             stop_ns=load.stop_ns,
             work=load.work.of_tenants,
             conducted=None if load.conductor is None else load.conductor.conducted,
-            unconducted=self._refusal,
+            unconducted=self.refusal,
+            went_on=self._went_on(load),
         )
+
+    def _went_on(self, load: MeasuredLoad) -> WentOn | None:
+        if self._alone is not None:
+            return self._alone.went_on
+        goers = any(go.alone for go in load.gos.values())
+        return WentOn(load.stop_ns or time.perf_counter_ns()) if goers else None
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once if one of them fails."""
@@ -164,6 +177,9 @@ class Launch:
                 if self._phase is Phase.LOAD:
                     self._load.look(self._survivors(), time.perf_counter_ns())
                     self._fail_unmoved()
+                    self._stop_if_done()
+            if self._alone is not None and self._phase is Phase.ALONE:
+                self._look_alone(self._alone)
             now_s = time.monotonic()
             if now_s >= poll_s + POLL_S:
                 poll_s = now_s
@@ -180,6 +196,14 @@ class Launch:
         when others die."""
         if (conductor := self._conductor) is not None:
             conductor.stop()
+
+    def _look_alone(self, turns: AloneTurns) -> None:
+        for tenant in self._tenants:
+            self._read_links(tenant)
+        self._stop(turns.look())
+        if turns.is_over:
+            self._phase = Phase.STOP
+            self.observer.stopping()
 
     @property
     def _conductor(self) -> Conductor | None:
@@ -205,7 +229,7 @@ class Launch:
             self._turns.look()
         if self._phase is Phase.LOAD:
             self.sampling.sample()
-        else:
+        elif self._phase is not Phase.ALONE:
             self.observer.tick()
 
     def _entered(self, tenant: Tenant) -> None:
@@ -260,14 +284,15 @@ class Launch:
             if not isinstance(planned, str):
                 return planned
             if self.pairing is not None:
-                raise ProtocolError(f"Pairs cannot take turns: {planned}. --baseline quick launches each by itself.")
+                raise ProtocolError(f"Pairs cannot take turns: {planned}. --baseline whole launches each by itself.")
             if self.crowd is not None:
                 raise ProtocolError(f"Users cannot take turns: {planned}.")
-            self._refusal = planned
+            self.refusal = planned
             if any(tenant.spec.duet is not None for tenant in self._tenants):
                 remedy = "Give it a longer --budget, or smaller steps, of one process each."
                 raise ProtocolError(f"A duet takes turns, which cannot be had here: {planned}. {remedy}")
-        return None, allowances(self._tenants, self.limits)
+        goers = [tenant for tenant in self._tenants if tenant.index in self.goers]
+        return None, going_on(allowances(self._tenants, self.limits), goers)
 
     def _expected_s(self, schedule: Schedule | None, given: Mapping[int, Allowance]) -> float | None:
         """Return the seconds that the launch will measure; None if they are unknown."""
@@ -284,23 +309,40 @@ class Launch:
 
     def _stop_if_done(self) -> None:
         survivors = self._survivors()
-        if self._phase is not Phase.LOAD or not survivors or not all(tenant.all_ranks("done") for tenant in survivors):
+        if self._phase is not Phase.LOAD or not survivors:
             return
         assert self._load is not None
-        self._phase = Phase.STOP
+        if not all(map(self._load.enough.is_of, survivors)):
+            return
         self._wake()
         self._load.end(survivors)
         # All slices are verified, also those of tenants that have ended: no neighbour is timed any more.
         self._verify_again(self._tenants)
-        for tenant in self._tenants:
+        goers = [tenant for tenant in survivors if self._load.gos[tenant.index].alone]
+        # Beside a tenant that was lost nothing is comparable.
+        if goers and len(survivors) == len(self._tenants):
+            self._phase, left_s = Phase.ALONE, self._begun_s + self.limits.timeout_s - time.monotonic()
+            others = [tenant for tenant in self._tenants if tenant not in goers]
+            self._alone = AloneTurns(goers, others, left_s)
+            self._stop(self._alone.dismissed)
+        else:
+            self._phase = Phase.STOP
+            self._stop(self._tenants)
+            self.observer.stopping()
+
+    def _stop(self, tenants: Sequence[Tenant]) -> None:
+        """Send STOP to these tenants, and limit the time until their records."""
+        assert self._load is not None
+        say_enough(tenants)
+        for tenant in tenants:
             if tenant.spec.foreign is not None and not tenant.lost:
-                tenant.deadline = None
                 tenant.asked_at_s = time.monotonic() + ASKED_LIMIT_S
+            elif not tenant.lost:
+                tenant.deadline = after_stop(tenant, self._load.gos[tenant.index].given.number)
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
                     rank.link.send("stop")
-        self.observer.stopping()
 
     def _connected(self, tenant: Tenant) -> None:
         most = most_connections(len(self._tenants))
@@ -477,7 +519,7 @@ class Launch:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:
-            self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase is Phase.LOAD))
+            self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase >= Phase.LOAD))
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]
@@ -490,9 +532,11 @@ class Launch:
                     self._gone(tenant)
 
     def _end(self, tenant: Tenant) -> None:
-        if self._phase is Phase.STOP or tenant.spec.follows:
+        if self._phase >= Phase.ALONE or tenant.spec.follows:
             self._verify_again([tenant])
         self._wake()
+        if self._alone is not None:
+            self._alone.release(tenant)
         tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:

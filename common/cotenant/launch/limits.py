@@ -12,7 +12,7 @@ from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.protocol.messages import UNSAID, ProtocolError
-from cotenant.stats.budget import Amount, lasting, range_ns, shortened, within
+from cotenant.stats.budget import Amount, lasting, range_ns, within
 
 STOP_LIMIT_S = 60.0
 ASKED_LIMIT_S = 10.0
@@ -37,7 +37,7 @@ class Limits:
     seconds until GO. `budget_s`: seconds for the observations of a launch, more if an interval needs them.
     `until_interval`: observations end once half the width of every tenant's interval of the median is at most this
     share of the median. `settle_s`: seconds of unmeasured load before the first observation. `at_least_s`: the least
-    seconds of the kept observations; `at_most_s`: the most, unless an interval needs more.
+    seconds of the kept observations.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -47,7 +47,6 @@ class Limits:
     until_interval: float | None = None
     settle_s: float = 0.0
     at_least_s: float = 0.0
-    at_most_s: float | None = None
     on_oom: OnOom = "group"
 
     def of_job(self, timeout_s: float | None) -> Limits:
@@ -56,9 +55,14 @@ class Limits:
             return self
         return replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
-    def of_node(self, follows: bool) -> Limits:
-        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time."""
-        return replace(self, ready_limit_s=math.inf if follows else self.ready_limit_s + NAMING_S)
+    def of_node(self, follows: bool, wait_s: float) -> Limits:
+        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time.
+
+        One that follows another node may wait so long for that.
+        """
+        if follows:
+            return replace(self, ready_limit_s=math.inf, timeout_s=self.timeout_s + wait_s)
+        return replace(self, ready_limit_s=self.ready_limit_s + NAMING_S)
 
     def policies(self) -> dict[str, str | float]:
         """Return the limits that a record holds: those that decide how much is measured and kept."""
@@ -68,7 +72,6 @@ class Limits:
             "until_interval": self.until_interval,
             "settle_s": self.settle_s,
             "at_least_s": self.at_least_s,
-            "at_most_s": self.at_most_s,
         }
         return {name: value for name, value in named.items() if value}
 
@@ -85,8 +88,6 @@ class Limits:
         (amount,) = requested
         if amount.number == UNSAID:
             amount = replace(amount, number=max(1, UNSAID_OBSERVATION_NS // (batch_ns or 1)))
-        if self.at_most_s is not None:
-            amount = shortened(amount, batch_ns, round(self.at_most_s * 1e9))
         if self.budget_s is not None and batch_ns is not None:
             amount = within(amount, batch_ns, round(self.budget_s * 1e9))
         return lasting(amount, fastest_ns, round(self.at_least_s * 1e9))

@@ -10,14 +10,13 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
-from cotenant.launch.limits import Limits, after_stop
+from cotenant.launch.limits import Limits
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
-from cotenant.launch.tenant import Tenant, ranks_of
+from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
-from cotenant.protocol.messages import STEPS_AN_AUDIT, audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
@@ -58,10 +57,9 @@ class MeasuredLoad:
         self._late_ns = self._start_ns + round(left_s * 1e9)
         self.t0_ns = self._start_ns + GO_DELAY_NS
         settle_ns = round(limits.settle_s * 1e9)
-        self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
+        self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns, each.alone) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
         self._until_interval = limits.until_interval
-        self.audits = AuditRequests(min((each.least for each in given.values()), key=lambda a: a.repeat), tenants)
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
         """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
@@ -82,9 +80,7 @@ class MeasuredLoad:
         if self.conductor is not None:
             self._conduct(self.conductor, tenants)
         else:
-            self.audits.look(tenants)
-            # The time of audits does not count for the budget.
-            self.enough.look(tenants, now_ns - self.audits.cost_ns)
+            self.enough.look(tenants, now_ns)
         self.work.look()
 
     def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
@@ -99,8 +95,6 @@ class MeasuredLoad:
                 conductor.end_with_this_block()
         if conductor.over:
             self.enough.say(tenants)
-        elif conductor.may_audit:
-            self.audits.look(tenants)
 
     def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
         """Plan the schedule again by the steps that were timed in its opening, once that is over."""
@@ -123,7 +117,7 @@ class MeasuredLoad:
                 conductor.follow(longer)
 
     def end(self, survivors: Collection[Tenant]) -> None:
-        """Read all counters at the last DONE; set the survivors' deadlines for their records."""
+        """Read all counters when all are measured."""
         self.stop_ns = time.perf_counter_ns()
         load_ns = self.stop_ns - self._start_ns
         processor_ns = time.process_time_ns() - self._processor_ns
@@ -135,55 +129,19 @@ class MeasuredLoad:
         self.work.read()
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)
         self.meters |= self._sampling.result(self.t0_ns)
-        # A border for an audit may have been drawn after the last observation.
-        self.audits.look(survivors)
-        if not self.audits.sent:
-            # The load was over before its first border was reached.
-            self.audits.send(survivors)
-
-
-class AuditRequests:
-    """Asks all tenants for an audit step at random borders: each makes it between its next two observations.
-
-    A border counts the slowest tenant's observations, so that all tenants have made as many.
-    """
-
-    def __init__(self, given: Amount, tenants: Collection[Tenant]) -> None:
-        self.borders = audit_borders(given.number, given.repeat)
-        self.sent = 0
-        ready = (rank.ready for rank in ranks_of(tenants) if rank.ready is not None)
-        # The first step of a warm-up is watched as audit steps are.
-        self._each_ns = max((step_ns for fields in ready for step_ns in fields["warm_up_ns"][:1]), default=0)
-
-    @property
-    def cost_ns(self) -> int:
-        """The estimated time that the requested audits have taken."""
-        return self.sent * STEPS_AN_AUDIT * self._each_ns
-
-    def look(self, tenants: Collection[Tenant]) -> None:
-        """Send a request if a border is reached."""
-        made = min((len(rank.observations) for rank in ranks_of(tenants)), default=0)
-        if self.borders and self.borders[0] <= made:
-            self.borders = [border for border in self.borders if border > made]
-            self.send(tenants)
-
-    def send(self, tenants: Collection[Tenant]) -> None:
-        self.sent += 1
-        for rank in ranks_of(tenants):
-            rank.link.send("audit")
 
 
 class Enough:
     """Ends observations once half of each tenant's interval is at most the requested share of its median, or the budget
     is spent and each tenant has kept as many observations as an interval takes.
 
-    In a mix they also end once each tenant has made its least amount.
+    In a mix they also end once each tenant has made its least amount. Tenants that go on alone are not told.
     """
 
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
+        self._goers = {tenant for tenant, go in gos.items() if go.alone}
         start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
         self._spent_ns = None if limits.budget_s is None else start_ns + round(SPENT * limits.budget_s * 1e9)
         self._skip = {tenant: go.given.skip for tenant, go in gos.items()}
@@ -204,15 +162,18 @@ class Enough:
         if early or self._is_reached(tenants):
             self.say(tenants)
 
+    def is_of(self, tenant: Tenant) -> bool:
+        """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
+        if tenant.index not in self._goers:
+            return tenant.all_ranks("done")
+        return self._sent or self._is_reached([tenant])
+
     def say(self, tenants: Collection[Tenant]) -> None:
-        """Tell all of `tenants` once that it is enough."""
+        """Tell all of `tenants` once that it is enough, except those that go on alone."""
         if self._sent:
             return
         self._sent = True
-        for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
-            if not rank.done:
-                rank.enough = True
-                rank.link.send("enough")
+        say_enough(tenant for tenant in tenants if tenant.index not in self._goers)
 
     def _is_reached(self, tenants: Collection[Tenant]) -> bool:
         """Return whether every tenant of a mix has made its least amount, as in a launch of equal tenants."""

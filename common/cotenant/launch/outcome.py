@@ -11,13 +11,14 @@ from typing import Any
 
 from cotenant.errors import EXIT_GONE_ON, EXIT_NOT_MET, EXIT_USAGE
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
+from cotenant.launch.alone import WentOn
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.memory import out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import BETWEEN_LINES, Reason, Tenant, TenantSpec, signal_name
 from cotenant.results.build import tenant_part
-from cotenant.stats.tenants import Reading
+from cotenant.stats.tenants import Reading, Span
 from cotenant.suite.variables import flag_name, is_flag
 
 MESSAGE_LIMIT = 2000
@@ -66,6 +67,10 @@ class LaunchResult:
     """Its schedule of blocks as it was carried out; None if it had none."""
     unconducted: str = ""
     """Why it had no blocks although they were requested."""
+    went_on: WentOn | None = None
+    """The turns alone at its end; None if it had none."""
+    span: Span | None = None
+    """In a part of a launch, the time in which its observations lie."""
     killed_outside: int = 0
 
 

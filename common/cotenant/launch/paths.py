@@ -70,8 +70,9 @@ class RunPaths:
         left = []
         for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
             run = RunName.parse(path.name.removeprefix(_prefix()))
-            if run is not None and run.alive is False and path.lstat().st_uid == os.getuid():
-                left.append(remove_tree(path))
+            with contextlib.suppress(FileNotFoundError):  # another run sweeps at the same time
+                if run is not None and run.alive is False and path.lstat().st_uid == os.getuid():
+                    left.append(remove_tree(path))
         return [sentence for sentence in left if sentence]
 
 

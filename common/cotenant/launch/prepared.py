@@ -17,7 +17,7 @@ from cotenant.launch.device_sharing import check_share
 from cotenant.launch.duration import Pace, crowd_words, estimates_s, slowness
 from cotenant.launch.needs import check_memory, isolation_of, loader_bytes
 from cotenant.launch.resume import begun
-from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.start import Options, Resolver
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import Machine
 from cotenant.results.store import check_place
@@ -44,7 +44,7 @@ class PreparedSuite:
         options = self.options
         check_place(self.paths.output)
         if options.resume and (options.cluster is None or not options.cluster.node):
-            begun(options, self.expected, self.backend.name, self.machine.hostname)
+            begun(options, self.starts, self.backend.name, self.machine.hostname)
 
     def settle(self) -> None:
         """Go where the backend needs us, for which this program may restart itself once. Raises IsolationError."""
@@ -55,11 +55,6 @@ class PreparedSuite:
         for finding in self.before:
             if finding.rule in ("disk_full", "not_writable") and finding.severity == "error":
                 raise CotenantError(finding.sentence, finding.remedy)
-
-    @property
-    def expected(self) -> tuple[Start, ...]:
-        """The launches that will be made if blocks are possible in all launches for which they are planned."""
-        return tuple(start for start in self.starts if not start.without_blocks)
 
     @property
     def plan(self) -> Plan:
@@ -91,17 +86,17 @@ class PreparedSuite:
         return machine_facts(self.machine, self.options.checkout)
 
     def estimates_s(self) -> list[float | None]:
-        """Return the estimated seconds of each expected launch; None if its job counts its own observations.
+        """Return the estimated seconds of each launch; None if its job counts its own observations.
 
         Timing this host takes half a second, which is saved for suites on processors of their own without a time limit.
         """
         if self.pace is None and not self._crowded and not self.machine.accelerators:
-            return [None] * len(self.expected)
-        return estimates_s(self.expected, self.options.limits, self._slowness, self.pace)
+            return [None] * len(self.starts)
+        return estimates_s(self.starts, self.options.limits, self._slowness, self.pace)
 
     def crowd_words(self) -> str:
         """Return a sentence on the time until GO of users that share processors; "" if none do."""
-        return crowd_words(self.expected, self._slowness) if self._crowded else ""
+        return crowd_words(self.starts, self._slowness) if self._crowded else ""
 
     @functools.cached_property
     def pace(self) -> Pace | None:
@@ -111,7 +106,7 @@ class PreparedSuite:
 
     @property
     def _crowded(self) -> bool:
-        return any(start.sharers > 1 for start in self.expected)
+        return any(start.sharers > 1 for start in self.starts)
 
     @functools.cached_property
     def _slowness(self) -> float:

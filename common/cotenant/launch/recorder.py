@@ -9,6 +9,7 @@ from typing import Any
 
 from cotenant.confidential import by_new_key, words_without
 from cotenant.finding import survived
+from cotenant.launch.alone import GoesOn
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.output import Output
@@ -16,7 +17,7 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import begin
 from cotenant.launch.start import Start
 from cotenant.results.journal import Ended, Launched, now
-from cotenant.results.record import Record, cell_of, why_no_blocks
+from cotenant.results.record import Record
 
 
 class Recorder:
@@ -33,7 +34,7 @@ class Recorder:
         """
         suite, options = self._suite, self._suite.options
         self._output.write(f"{options.suite.name}.R{options.uid}.resolved", self._resolved())
-        progress = begin(options, suite.expected, suite.backend.name, suite.machine.hostname, self._output)
+        progress = begin(options, suite.starts, suite.backend.name, suite.machine.hostname, self._output)
         self._records += progress.records
         if progress.records:
             # A resumed run has the start time of the earlier one.
@@ -67,13 +68,11 @@ class Recorder:
         """Write an entry on the suite's end into the journal."""
         self._journal(Ended, interrupted=interrupted, host=self._suite.machine.hostname)
 
-    def lacks_blocks(self, start: Start) -> bool:
-        """Return whether the launch to which a baseline belongs could not have blocks."""
-        return any(
-            cell_of(record.name, record.solo, record.mix) == start.cell.label
-            and why_no_blocks(record.findings) is not None
-            for record in self._records
-        )
+    def not_yet_alone(self, start: Start) -> tuple[GoesOn, ...]:
+        """Return the tenants that go on alone at a launch's end: of each cell and kind of slice one in a suite."""
+        known = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
+        names = {each: start.of_turn(each).names for each in start.goes_on}
+        return tuple(each for each in start.goes_on if (*names[each], *each.stands_for) not in known)
 
     def _journal(self, entry: type[Launched | Ended], **fields: Any) -> None:
         options = self._suite.options
@@ -93,6 +92,6 @@ class Recorder:
                 "weight": start.cell.job.weight,
                 "tenants": [words_without(spec.command, self._conceal) for spec in start.specs],
             }
-            for start in self._suite.expected
+            for start in self._suite.starts
         ]
         return json.dumps(cells, indent=1).encode() + b"\n"

@@ -17,6 +17,7 @@ from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
 from cotenant.launch.across import enclosed, other_nodes
+from cotenant.launch.alone import Turn
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.crowd import CrowdSchedule
 from cotenant.launch.device_sharing import shared_device
@@ -37,10 +38,10 @@ from cotenant.results.build import (
     observed_by_ranks,
 )
 from cotenant.results.decoded import list_of, mapping_of
-from cotenant.results.record import NO_BLOCKS, Blocks, DuetPart, Enclosed, Observed, Record, Side
+from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record, Side
 from cotenant.stats.duet import DuetRatio, ratio_of
 from cotenant.stats.kept import BlockSum
-from cotenant.stats.tenants import common_load, work_beside
+from cotenant.stats.tenants import Span, common_load, work_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,42 @@ class SuiteFacts:
 
 
 def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield the launches for which a launch has records: itself; or one of two tenants for each pair that met; or one
-    for each number of users in a crowd."""
+    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one of
+    two tenants for each pair that met; or one for each number of users in a crowd."""
     conducted = result.conducted
     if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
         for users in dict.fromkeys(conducted.schedule.crowds):
             yield _part(result, result.tenants[:users], range(users)), start.of_users(users)
+    elif (went_on := result.went_on) is not None:
+        gos = {tenant: go.together for tenant, go in result.gos.items()}
+        yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), start
+        for each in start.goes_on:
+            if each.tenant in went_on.turns:
+                yield _turn(result, each.tenant, went_on.turns[each.tenant]), start.of_turn(each)
     elif start.pairing is None:
         yield result, start
     else:
         for pair, own in zip(start.pairing.pairs, start.met, strict=True):
             tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
             yield _part(result, tuple(tenants), pair), own
+
+
+def _turn(result: LaunchResult, index: int, turn: Turn) -> LaunchResult:
+    """Return the part of a launch in which a tenant goes on alone."""
+    tenant = next(tenant for tenant in result.tenants if tenant.spec.slice.tenant == index)
+    spec = replace(tenant.spec, slice=tenant.spec.slice.alone)
+    go = replace(result.gos[index], t0_ns=turn.start_ns, settle_ns=0)
+    return replace(
+        result,
+        tenants=(replace(tenant, spec=spec, before=turn.before, after=tenant.after.at_end(turn.after)),),
+        gos={index: replace(go, given=replace(go.given, skip=0))},
+        meters={},
+        work={},
+        unconducted="",
+        went_on=None,
+        stop_ns=turn.end_ns,
+        span=(turn.start_ns, turn.end_ns),
+    )
 
 
 def _part(result: LaunchResult, tenants: tuple[TenantResult, ...], members: Sequence[int]) -> LaunchResult:
@@ -174,7 +199,15 @@ def _findings(result: LaunchResult) -> Iterator[Finding]:
             NO_BLOCKS,
             "info",
             f"What users keep beside each other is not measured by blocks here: {result.unconducted}.",
-            "Launches of one user alone follow instead; a larger --budget, or a smaller batch, may have blocks.",
+            "Instead a user of each job and kind of slice goes on alone for a few seconds at a launch's end. A larger "
+            "--budget, or a smaller batch, may have blocks; --baseline whole measures as long alone.",
+        )
+    for index, why in ({} if result.went_on is None else result.went_on.missed).items():
+        yield Finding(
+            NOT_ALONE,
+            "info",
+            f"What users like user {index} keep is not known: it was not observed alone, as {why}.",
+            "Use --baseline whole, which launches each user alone.",
         )
     conducted = result.conducted
     if conducted is None or not isinstance(conducted.schedule, PairSchedule):
@@ -185,7 +218,7 @@ def _findings(result: LaunchResult) -> Iterator[Finding]:
         yield error(
             f"This pair never met: {schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
             "behind the launch's time limit.",
-            "Give a longer --timeout, or --baseline quick, which launches each pair by itself.",
+            "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
             rule="pair_unmet",
         )
 
@@ -238,6 +271,11 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         if conducted.schedule.is_parted:
             in_part = [made.block is not None for made in observations]
             observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
+    if result.span is not None and given is not None:
+        in_part = [_lies_in(result.span, made) for made in observations[: given.repeat]]
+        in_part += [False] * (len(observations) - len(in_part))
+        observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
+        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in by_rank.items()}
     return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
@@ -254,6 +292,10 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     )
 
 
+def _lies_in(span: Span, made: Observed) -> bool:
+    return span[0] <= made.start_ns and made.end_ns <= span[1]
+
+
 def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
     """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
 
@@ -262,7 +304,8 @@ def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
         return {name: [*itertools.compress(rows, own)]} if len(rows) == len(own) else {}
 
     observed = mapping_of(part.get("observed"))
-    return part | shorter(part, "epoch_loss") | {"observed": {**observed, **shorter(observed, "steps_ns")}}
+    counted = {"repeat": sum(own)} if "repeat" in part else {}
+    return part | counted | shorter(part, "epoch_loss") | {"observed": {**observed, **shorter(observed, "steps_ns")}}
 
 
 def _place(

@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,13 @@ class Go:
     given: Amount
     settle_ns: int = 0
     """Nanoseconds of unmeasured load before the first observation."""
+    alone: int = 0
+    """The last observations, which are for a turn alone."""
+
+    @property
+    def together(self) -> Go:
+        """The same without observations for a turn alone."""
+        return replace(self, given=replace(self.given, repeat=self.given.repeat - self.alone), alone=0)
 
 
 @dataclass(slots=True)

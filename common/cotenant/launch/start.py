@@ -21,7 +21,7 @@ from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.launch.baseline import alone_of
+from cotenant.launch.alone import GoesOn, one_of_each_kind
 from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
@@ -138,8 +138,8 @@ class Program:
 class Start:
     """A planned launch: a program and a spec for each tenant. All programs are the same, except in a `mix`.
 
-    A launch for a `baseline` has one spec, that of a tenant as it is beside others; `stands_for` names the tenants with
-    equal slices, whose baseline it is.
+    A launch for a `baseline` has one spec, that of a tenant as it is beside others; `stands_for` names the tenants
+    whose baseline it is.
     """
 
     label: str
@@ -153,8 +153,10 @@ class Start:
     stands_for: tuple[int, ...] = ()
     takes_turns: bool = False
     """Whether its tenants are measured by blocks, alone and beside each other in one launch, if that is possible."""
-    without_blocks: bool = False
-    """Whether it is only launched if its tenants could not be measured by blocks."""
+    refusal: str = ""
+    """Why its tenants are not measured by blocks, if that is known beforehand."""
+    goes_on: tuple[GoesOn, ...] = ()
+    """The tenants that go on alone at its end, if it has no blocks."""
     pairing: Pairing | None = None
     """The pairs of its tenants that meet, each as a mix of its own; None if all run beside each other."""
     crowd: Crowd | None = None
@@ -213,6 +215,20 @@ class Start:
             return self
         name = f"{self.label}.x{users}"
         return replace(self, label=name, mix=name, programs=self.programs[:users], specs=self.specs[:users])
+
+    def of_turn(self, goes_on: GoesOn) -> Start:
+        """Return a launch of a tenant alone, as if launched separately: its turn at the end of this launch."""
+        program, spec = self.programs[goes_on.tenant], self.specs[goes_on.tenant]
+        return replace(
+            self,
+            label=program.cell.label + SOLO,
+            programs=(program,),
+            specs=(replace(spec, slice=spec.slice.alone),),
+            mix="",
+            baseline="quick",
+            stands_for=goes_on.stands_for,
+            goes_on=(),
+        )
 
     @property
     def solo(self) -> bool:
@@ -283,9 +299,7 @@ class Resolver:
             together.append(self._of_duet(self._options.duet))
         starts: dict[tuple[str, tuple[int, ...]], Start] = {}
         for start in chain.from_iterable(map(self._with_others, together)):
-            key = start.label, start.stands_for
-            if key not in starts or starts[key].without_blocks:
-                starts[key] = start
+            starts.setdefault((start.label, start.stands_for), start)
         if not starts:
             raise CotenantError("No job is left to run.", " ".join(self.left_out()))
         _check_labels(starts.values())
@@ -434,10 +448,17 @@ class Resolver:
     ) -> Start:
         """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options = self._options
-        by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1
         by_design = options.duet is not None or options.crowd is not None
         start = self._start(label, programs, slices, in_parts=by_design or pairing is not None)
-        return replace(start, mix=mix, takes_turns=by_design or by_blocks, pairing=pairing, crowd=options.crowd)
+        start = replace(start, mix=mix, takes_turns=by_design, pairing=pairing, crowd=options.crowd)
+        if options.baseline != "blocks" or len(programs) < 2:
+            return start
+        refusal = f"{options.counted_by} says how much is observed" if options.counted_by else ""
+        cells = [program.cell.label for program in programs]
+        goes_on = one_of_each_kind(slices, self._machine, cells) if pairing is None else ()
+        # A neighbour of ours needs no baseline.
+        alone = tuple(each for each in goes_on if programs[each.tenant].cell.job not in options.neighbours)
+        return replace(start, takes_turns=not refusal, refusal=refusal, goes_on=alone)
 
     def _start(
         self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], in_parts: bool = False
@@ -449,20 +470,15 @@ class Resolver:
         return Start(label, programs, tuple(specs), findings, timeout_s=longest_s or None)
 
     def _with_others(self, start: Start) -> Iterator[Start]:
-        """Yield a launch, then those of tenants alone for its baseline, so that the machine's state is the same."""
+        """Yield a launch, then with a whole baseline those of its tenants alone, so that the machine's state is the
+        same."""
         yield start
-        if start.pairing is not None:
+        if self._options.baseline != "whole" or len(start.specs) < 2:
             return
-        options, slices = self._options, self.plans[start.cell.job.group].slices
-        cells = [program.cell.label for program in start.programs]
-        for tenant, stands_for in alone_of(options.baseline, slices, self._machine, cells):
-            program = start.programs[tenant]
-            if program.cell.job in options.neighbours:
-                continue  # A neighbour of ours needs no baseline.
-            label = program.cell.label + SOLO
-            alone = self._start(label, (program,), (slices[tenant].alone,))
-            kind: Baseline = "whole" if options.baseline == "whole" else "quick"
-            yield replace(alone, baseline=kind, stands_for=stands_for, without_blocks=start.takes_turns)
+        for program, spec in zip(start.programs, start.specs, strict=True):
+            if program.cell.job not in self._options.neighbours:
+                alone = self._start(program.cell.label + SOLO, (program,), (spec.slice.alone,))
+                yield replace(alone, baseline="whole", stands_for=(spec.slice.tenant,))
 
     def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
@@ -528,7 +544,8 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 def _check_labels(starts: Collection[Start]) -> None:
     """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
     jobs = {start.label for start in starts if not start.solo and not start.mix}
-    for start in chain.from_iterable(start.met for start in starts):
+    turns = (start.of_turn(each) for start in starts for each in start.goes_on)
+    for start in chain(chain.from_iterable(start.met for start in starts), turns):
         for name, program in zip(start.names, start.programs, strict=True):
             if (start.solo or start.mix) and name in jobs:
                 where = f"in the mix '{start.mix}'" if start.mix else "alone"

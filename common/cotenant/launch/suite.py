@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.launch import data
-from cotenant.launch.baseline import limits_alone
 from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
@@ -24,7 +22,7 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
 from cotenant.launch.resources import Resources, acquire
 from cotenant.launch.start import Start
-from cotenant.results.record import Record, why_no_blocks
+from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Record
 from cotenant.results.store import launch_line, total_line
 
 
@@ -119,22 +117,16 @@ class _Launches:
         signal comes. Return the refusal, "" without one. Raises CotenantError."""
         suite, interruption = self.launcher.suite, self.launcher.interruption
         options = suite.options
-        # Launches that replace the blocks of an earlier one have its position.
-        places = itertools.accumulate(int(not start.without_blocks) for start in suite.starts)
-        positions = {start.key: place for start, place in zip(suite.starts, places, strict=True)}
+        positions = {start.key: place for place, start in enumerate(suite.starts, start=1)}
         ready = data.prepare_data(options, starts, interruption, self.launcher.observer)
-        # A baseline may belong to several launches, and a later one may lack blocks too: baselines are tried again.
-        again = [(start, missing) for start, missing in ready if start.without_blocks]
         launched: set[str] = set()
-        for start, missing in (*ready, *again):
+        for start, missing in ready:
             if interruption.requested:
                 break
-            if start.key in launched or (start.without_blocks and not self.recorder.lacks_blocks(start)):
-                continue
             launched.add(start.key)
             limits = options.limits
             if suite.pace is not None:
-                left = [other for other in starts if other.key not in launched and not other.without_blocks]
+                left = [other for other in starts if other.key not in launched]
                 limits = suite.pace.limits(limits, [start, *left])
             result, records = self._launch(positions[start.key], start, missing, limits)
             if message := refusal(result, options.typed):
@@ -151,7 +143,8 @@ class _Launches:
     ) -> tuple[LaunchResult, list[Record]]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
-        output, begin_s, limits = resources.output, time.monotonic(), limits_alone(start.baseline, limits)
+        output, begin_s = resources.output, time.monotonic()
+        start = replace(start, goes_on=self.recorder.not_yet_alone(start))
         observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
         result = _without_data(start, missing) if missing is not None else self.launcher.measure(start, limits)
@@ -161,10 +154,12 @@ class _Launches:
         left = cleared(spec.temporary for spec in start.specs)
         found = (*start.findings, *left, *output.put_right())
         records = self.recorder.keep(replace(start, findings=found), result, limits)
-        minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
-        output.summary(launch_line(position, len(suite.expected), outcomes, minutes, start.commands))
+        outcomes = [record.outcome for record in records if record.solo == start.solo]
+        minutes = (time.monotonic() - begin_s) / 60
+        output.summary(launch_line(position, len(suite.starts), outcomes, minutes, start.commands))
         observer.ended(records)
-        if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
+        told = {NOT_ALONE} if start.refusal else {NO_BLOCKS, NOT_ALONE}
+        for why in dict.fromkeys(each for record in records for each in record.findings if each.rule in told):
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
         output.check()
         _check_cleared(result)

@@ -252,6 +252,15 @@ def ranks_of(tenants: Iterable[Tenant]) -> list[Rank]:
     return [rank for tenant in tenants for rank in tenant.ranks.values()]
 
 
+def say_enough(tenants: Iterable[Tenant]) -> None:
+    """Let these tenants end their observations. One of several ranks is not told: another observation on some of its
+    ranks would hang their collectives."""
+    for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
+        if not rank.done:
+            rank.enough = True
+            rank.link.send("enough")
+
+
 def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
     """Return the living processes of each of these tenants of one launch, by its number."""
     if not tenants:

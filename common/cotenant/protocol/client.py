@@ -122,14 +122,6 @@ class Rendezvous:
         """
         return self._has_come("enough")
 
-    def audits(self) -> int:
-        """Return how many audit steps the runner has asked for so far. Never blocks. Raises RunnerGoneError.
-
-        A program that cannot be watched never asks, and is not audited.
-        """
-        self._has_come("audit")
-        return sum(message.kind == "audit" for message in self._inbox)
-
     def stopped(self) -> bool:
         """Has the runner sent STOP? Never blocks. Raises RunnerGoneError."""
         return self._has_come("stop")

@@ -1,14 +1,13 @@
 """The rendezvous' messages and their codec: one JSON object a line, standard library only.
 
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`, and `elsewhere` for ranks on other
-hosts; the runner says `go`, `audit`, `enough` and `stop`, and `refused` to a process that another is already.
+hosts; the runner says `go`, `enough` and `stop`, and `refused` to a process that another is already.
 `turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs.
 """
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +38,6 @@ INTEGER_LIMIT = 1 << 63
 UNSAID = 1 << 30
 """The `number` of a READY that leaves it to the runner how many steps make an observation."""
 
-MOST_AUDITS = 3
-STEPS_AN_AUDIT = 2
-"""So many are watched where all is as it was."""
-BATCHES_AN_AUDIT = 25
-"""A watched step takes about as long as two batches."""
-
 FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "hello": {"tenant": int, "rank": int, "world": int, "pid": int},
     "begin": {"work": dict},
@@ -61,7 +54,6 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "record": {"record": dict},
     "failed": {"outcome": str, "message": str},
     "go": {"t0_ns": int, "number": int, "repeat": int, "skip": int},
-    "audit": {},
     "enough": {},
     "turn": {},
     "turned": {},
@@ -150,12 +142,3 @@ def rank_log(log: Path, rank: int) -> Path:
     """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with its launcher, and
     `job.R0.T0.rank1.log`."""
     return log if rank == 0 else log.with_name(f"{log.stem}.rank{rank}.log")
-
-
-def audit_borders(number: int, repeat: int) -> list[int]:
-    """Return after how many of `repeat` observations of `number` batches audits are due: nobody can know before.
-
-    They are at least one and at most MOST_AUDITS; of few batches fewer, so that they take little of a launch.
-    """
-    wanted = min(MOST_AUDITS, repeat, max(1, number * repeat // BATCHES_AN_AUDIT))
-    return sorted(random.SystemRandom().sample(range(1, repeat + 1), wanted))

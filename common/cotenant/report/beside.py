@@ -128,7 +128,7 @@ def why_not(job: JobSummary) -> str:
     if not job.rates:
         return f"no launch counts ({job.verdict})"
     if job.alone is None:
-        return f"{job.cell} was not measured alone: --baseline quick, or whole"
+        return f"{job.cell} was not measured alone: --baseline blocks, or whole"
     if any(not job.alone.of(tenant) for tenant in job.together.tenants):
         return f"{job.cell} alone: {job.alone.reason or 'not in this slice'}"
     return ""

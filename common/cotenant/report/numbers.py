@@ -51,11 +51,6 @@ def ratio_interval(low: float, high: float) -> str:
     return f"{ratio(low)}-{ratio(high)}"
 
 
-def change(ratio: float) -> str:
-    """Return `-9.1`: a ratio as the percentage by which it differs from 1."""
-    return f"{100 * (ratio - 1):+.1f}"
-
-
 def plain(value: float | None) -> str:
     """Return six significant digits, or a dash."""
     return ABSENT if value is None else f"{value:,.6g}"

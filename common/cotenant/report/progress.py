@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from cotenant.report import numbers
-from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SOLO, SUSPECT, Record
+from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SUSPECT, Record
 from cotenant.text import printable
 
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
@@ -64,13 +64,11 @@ class Progress:
         return self.position if self.position in self.took_s else max(0, self.position - 1)
 
     def begin(self, position: int, job: str) -> None:
-        """Begin the launch at this position, from 1 on; a launch alone after one without blocks keeps its position."""
+        """Begin the launch at this position, from 1 on."""
         while len(self.planned) < position:
             # A later repetition has more launches where it knows that some jobs need more memory.
             self.planned.append(Planned(printable(job)))
-        planned = self.planned[position - 1]
-        follows = job.endswith(SOLO) and not planned.alone
-        self.name = f"{job.removesuffix(SOLO)} alone" if follows else planned.name
+        self.name = self.planned[position - 1].name
         self.position, self._began_s, self._measured_s = position, self._clock_s(), None
 
     def measure(self, about_s: float | None) -> None:
@@ -85,7 +83,10 @@ class Progress:
         seconds = self.took_s[self.position] = self.elapsed_s
         self.failed += not all(record.completed for record in records)
         before = f"{self.place} {shortened(f'{self.name:<{self._width}}', self.place, width)}  "
-        after = f"  {duration_words(seconds):>5}  {tenant_rates(records)}"
+        together = [record for record in records if not record.solo]
+        turns = [record for record in records if record.solo] if together else []
+        alone = f"; alone {tenant_rates(turns)}" if turns else ""
+        after = f"  {duration_words(seconds):>5}  {tenant_rates(together or records)}{alone}"
         return before, f"{verdict(records):<{len(SUSPECT)}}", after
 
     @property

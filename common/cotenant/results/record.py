@@ -55,6 +55,8 @@ Baseline = Literal["quick", "whole"]
 Side = Literal["A", "B"]
 NO_BLOCKS = "no_blocks"
 """The rule of a launch that was planned by blocks, which were not possible."""
+NOT_ALONE = "not_alone"
+"""The rule of a launch without blocks that also could not observe a user alone at its end."""
 SOLO = ".solo"
 """The suffix of a job's name in its solo launches."""
 IN_MIX = ".in."
@@ -240,7 +242,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     """The slice of a tenant. Counters of time are of GO to the last DONE, the rest of the slice's life."""
 
     backend: str
-    """The backend that held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
+    """The backend that held the slice: `v1`, `v2`, `affinity` or `none`."""
     planned: dict[str, Any]
     """Processors, NUMA nodes, memory and accelerators of the plan."""
     read_back: dict[str, Any]
@@ -251,7 +253,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
     """Policies of all tenants alike: `on_oom`; where they are set, `budget_s`, `until_interval`,
-    `settle_s`, `at_least_s` and `at_most_s`; `memory_class` where the job takes its batch size from the table of
+    `settle_s` and `at_least_s`; `memory_class` where the job takes its batch size from the table of
     sizes."""
     uncounted: list[str] = []
     """Counters that could not be had."""

@@ -59,20 +59,6 @@ def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
     return replace(requested, repeat=max(requested.repeat, min(requested.skip + kept_count, MOST_REPEAT)))
 
 
-def shortened(requested: Amount, batch_ns: int | None, most_ns: int) -> Amount:
-    """Return `requested` with as many kept observations as last `most_ns`, where a batch takes `batch_ns`.
-
-    Never more than were asked for, and else at least as many as an interval takes. Half as many go before them and are
-    not kept, or as many as were asked for: a third of all, as where nobody says how many. Observations stay as long as
-    they are: only such have the same share of their borders.
-    """
-    most_kept = requested.repeat - requested.skip
-    lasting = most_ns // (requested.number * batch_ns) if batch_ns else 0
-    kept_count = min(most_kept, max(lasting, INTERVAL_OBSERVATIONS))
-    skip = min(requested.skip, kept_count // 2)
-    return Amount(requested.number, skip + kept_count, skip)
-
-
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
     """Return how long a batch takes by the times of the warm-up steps; None where they say nothing.
 

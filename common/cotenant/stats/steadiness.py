@@ -73,6 +73,16 @@ def drift(values: Sequence[float]) -> Drift:
     return Drift(mann_kendall(stretches, correlation), change)
 
 
+def behind_warm_up(rates: Sequence[float], skipped: int) -> list[float]:
+    """Return the rates without those of the first `skipped` that come before all that reach the least later rate.
+
+    A warm-up is slower than what follows; skipped rates that are as fast belong to the trend of a launch.
+    """
+    least = min(rates[skipped:], default=0.0)
+    warm = next((at for at, rate in enumerate(rates[:skipped]) if rate >= least), skipped)
+    return [*rates[warm:]]
+
+
 def _correlation_around_trend(values: Sequence[float]) -> float:
     """Return the lag-1 correlation of the residuals of positive values from a parabola.
 

@@ -15,8 +15,6 @@ USER, UID = "{user}", "{uid}"
 """Stand in a word for a copy's number, from 0, and for that of the repetition."""
 SUITE = "exec"
 """The suite of all such commands."""
-ROW = "row"
-"""The item that is counted by the lengths of a program's batches."""
 _WORD = re.compile(r"\w[\w.-]*")
 
 

@@ -49,6 +49,8 @@ LEAST_LEAD = 0.1
 LEAST_SLOW_START = 1.02
 MOST_DRIFT, UNLIKELY = 0.01, 0.01
 MANY_OUTLIERS = 0.1
+MOST_WIDTH = 0.5
+"""The width of an interval, relative to its median."""
 
 
 def kept_observations(record: Record) -> list[Observed]:
@@ -157,7 +159,7 @@ def impossible_observation(record: Record) -> Finding | None:
     if not wrong and record.blocks is not None:
         return error(
             f"None of {total} observations is kept: none lies within a block.",
-            "Make observations shorter (--number), or use --baseline quick.",
+            "Make observations shorter (--number), or use --baseline whole.",
         )
     if not wrong:
         return error(
@@ -315,13 +317,15 @@ def slow_start(record: Record) -> Finding | None:
 
 @record_rule
 def drift(record: Record) -> Finding | None:
-    """A rate that rises or falls over a launch: its median is that of one moment among others."""
+    """A rate that rises or falls over a launch, skipped observations included: its median is that of one moment."""
     from cotenant.stats import steadiness
 
-    rates = [1 / seconds for seconds in seconds_per_item(record)[0]]
-    if len(rates) < 2:
+    kept = kept_observations(record)
+    skipped = [] if record.blocks is not None else [row for row in record.observations[: record.skip] if row.possible]
+    rates = [(row.items or 0.0) / row.took_ns for row in (*skipped, *kept)]
+    if len(kept) < 2:
         return None
-    trend = steadiness.drift(rates)
+    trend = steadiness.drift(steadiness.behind_warm_up(rates, len(skipped)))
     if not _drifts(trend):
         return None
     if work_learned(record):
@@ -336,6 +340,21 @@ def drift(record: Record) -> Finding | None:
         value=trend.change,
         # No moment of a steady trend lies farther from its middle.
         effect=abs(trend.change) / 2,
+    )
+
+
+@record_rule
+def wide_interval(record: Record) -> Finding | None:
+    """An interval wider than half the rate: what the median says is not known."""
+    if record.statistics is None or record.statistics.interval is None:
+        return None
+    (low, high), middle = record.statistics.interval, record.statistics.median
+    if high - low <= MOST_WIDTH * middle:
+        return None
+    return warning(
+        f"The rate is hardly known: its interval is from {low / middle:.2f} to {high / middle:.2f} times the median.",
+        "Make observations longer (--number) or more of them (--repeat); a rate that falls or rises has none.",
+        value=(high - low) / middle,
     )
 
 

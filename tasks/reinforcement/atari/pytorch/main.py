@@ -43,7 +43,6 @@ class Atari(Benchmark):
     """One step = `num-steps` actions in every environment, then 4 epochs of 4 minibatches (A2C: one update)."""
 
     item = "process x update"
-    acts = True
     same_shapes = True
 
     batch_size: int = flag(16, "--num-processes", "--batch-size", "-b", help="environments played at the same time")

@@ -20,7 +20,6 @@ class CartPole(Benchmark):
     """One step = one action in the environment; where an episode ends, the policy is updated once."""
 
     item = "env step"
-    acts = True
     ignored: ClassVar[dict[str, int]] = {"--log-interval": 1}
 
     fixed: ClassVar[dict[str, int]] = {"batch_size": 1}

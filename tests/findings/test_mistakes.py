@@ -1,4 +1,4 @@
-"""False numbers: each fraud is flagged, fails a strict suite where it has to, and is averaged nowhere."""
+"""False numbers: each mistake is flagged, fails a strict suite where it has to, and is averaged nowhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def a_launch(uid: int, **changes: Any) -> Record:
     return a_record(place, told, {"started": started} | changes.pop("common", {}), **changes)
 
 
-FRAUDS: dict[str, tuple[str, dict[str, Any]]] = {
+MISTAKES: dict[str, tuple[str, dict[str, Any]]] = {
     "fp32 under an fp16 flag": ("precision", {"part": a_part(arguments=ARGUMENTS | {"precision": "fp16"})}),
     "100 steps credited where 30 ran": (
         "credited",
@@ -50,7 +50,7 @@ FRAUDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
-    """Five honest repetitions; those behind them are left for frauds."""
+    """Five honest repetitions; those behind them are left for mistakes."""
     for uid in range(HONEST):
         write_record(tmp_path, a_launch(uid), NOON + timedelta(minutes=uid))
     return tmp_path
@@ -73,18 +73,18 @@ def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
     return [line["node"]["rate"], compared["a"], compared["b"], float(row[5])]
 
 
-def test_frauds_are_invalid_and_averaged_nowhere(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_invalid_and_averaged_nowhere(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     honest = rates(capsys, reports)
-    for uid, (name, (_, told)) in enumerate(FRAUDS.items(), HONEST):
-        fraud = a_launch(uid, told=told)
-        assert fraud.invalid, name
-        write_record(reports, fraud, NOON + timedelta(hours=uid))
+    for uid, (name, (_, told)) in enumerate(MISTAKES.items(), HONEST):
+        mistaken = a_launch(uid, told=told)
+        assert mistaken.invalid, name
+        write_record(reports, mistaken, NOON + timedelta(hours=uid))
     assert rates(capsys, reports) == honest
     reported = said(capsys, "report", reports)[0]
     compared = said(capsys, "compare", reports, reports)[1]
     scored = said(capsys, "mlbench-report", "--reports", reports)[0]
-    assert f"{HONEST}/{HONEST + len(FRAUDS)} clean" in reported
-    for uid, (rule, told) in enumerate(FRAUDS.values(), HONEST):
+    assert f"{HONEST}/{HONEST + len(MISTAKES)} clean" in reported
+    for uid, (rule, told) in enumerate(MISTAKES.values(), HONEST):
         errors = [one.rule for one in a_launch(uid, told=told).findings if one.severity == "error"]
         assert rule in errors
         assert f"repetition {uid}: user 0 is INVALID ({', '.join(errors)})" in reported
@@ -159,26 +159,28 @@ def test_tenants_of_different_work_have_no_sum(tmp_path: Path, capsys: pytest.Ca
 PLANTED = {
     "cast": ("precision", "--precision", "bf16"),
     "skips": ("credited",),
+    "halves": ("credited",),
     "zeros": ("benchmark:constant_input",),
 }
-"""The error of each fraud (fp32 under a bf16 flag, steps that did not run, zeros as input), and its flags."""
+"""The error of each mistake (fp32 under a bf16 flag, steps that did not run, zeros as input), and its flags."""
 
 
 @pytest.mark.slow
-def test_honest_and_fraudulent_tasks_through_real_launches(loose: Suites, capsys: pytest.CaptureFixture[str]) -> None:
-    """Parts of a batch are left out through real launches by tests/launch/test_honest_and_lies.py."""
+def test_tasks_with_and_without_mistakes_through_real_launches(
+    loose: Suites, capsys: pytest.CaptureFixture[str]
+) -> None:
     # One thread each: threads that wait for each other on a busy machine take minutes.
     alone = {"env": {"OMP_NUM_THREADS": "1"}}
     shared = ["--no-cuda", "--repeat", 9, "--number", 20]
-    jobs = [job("frauds.sh", *shared, name="honest", **alone)]
-    jobs += [job("frauds.sh", *shared, "--fraud", one, *PLANTED[one][1:], name=one, **alone) for one in PLANTED]
+    jobs = [job("mistakes.sh", *shared, name="none", **alone)]
+    jobs += [job("mistakes.sh", *shared, "--mistake", one, *PLANTED[one][1:], name=one, **alone) for one in PLANTED]
     ended = loose.run(jobs, "--users", 1, "--strict", limit_s=500)
     assert ended.returncode == 1, ended.stderr
     errors = {
         record["name"]: [one["rule"] for one in record["findings"] if one["severity"] == "error"]
         for record in loose.records()
     }
-    assert errors == {"honest": [], **{one: [rule] for one, (rule, *_) in PLANTED.items()}}
+    assert errors == {"none": [], **{one: [rule] for one, (rule, *_) in PLANTED.items()}}
     assert sum(line.endswith("INVALID") for line in ended.stdout.splitlines()) == len(PLANTED)
     counted = loose.records()[0]["observed"]
     assert (counted["updates"], counted["updates_credited"]) == (180, 180)

@@ -1,0 +1,105 @@
+"""Starts a run again in a scope: a cgroup that systemd makes and delegates to it, where v2 makes its slices.
+
+`systemd-run --scope` becomes the command that it is given: the process, its number, its terminal and its parent stay.
+So signals and the exit status pass through, and `stop` and `status` find the run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from cotenant.isolation.backend import NotIsolatedError, Refusal
+from cotenant.isolation.runs import RunName
+from cotenant.isolation.v2tree import ESSENTIAL, controllers, systemd_runs
+from cotenant.machine.limits import V2, Mounts, memory_limit, quota_processors
+from cotenant.machine.virtual import batch_system
+from cotenant.procfs import read_text
+
+SCOPE_VARIABLE = "COTENANT_SCOPE"
+"""The name of the run that was started again: exec keeps a process's number and start, so no other run believes it."""
+TRIAL_LIMIT_S = 60.0
+SESSION = "Log in as this user, by ssh or machinectl shell and not by su: that gives a session to ask."
+
+
+def is_inside() -> bool:
+    """Whether this run was started again."""
+    return os.environ.get(SCOPE_VARIABLE) == str(RunName())
+
+
+def may_be_asked_for(mounts: Mounts) -> bool:
+    """Whether systemd makes the cgroups here: not inside a job, which a scope would leave, nor where v1 has memory."""
+    return systemd_runs() and not batch_system() and not any(name in mounts.v1 for name in ESSENTIAL)
+
+
+def offered(mounts: Mounts) -> frozenset[str]:
+    """Return the controllers that systemd hands down to a scope: those of the manager's own cgroup."""
+    assert mounts.v2 is not None
+    return frozenset(controllers(_managers(mounts.v2)[-1] / "cgroup.controllers"))
+
+
+def refusal(mounts: Mounts) -> Refusal | None:
+    """Return why a run cannot be started again in a scope, None where it can: one is made, and ends."""
+    assert mounts.v2 is not None
+    managers = _managers(mounts.v2)
+    shared = {mounts.v2, *managers, managers[-1] / ("app.slice" if os.geteuid() else "system.slice")}
+    left = replace(mounts, chains={V2: tuple(level for level in mounts.chain() if level not in shared)})
+    if memory_limit(left) or quota_processors(left) or any(read_text(at / "cpuset.cpus") for at in left.chain()):
+        return Refusal("a scope of systemd's would leave the limits that we are under")
+    try:
+        ended = subprocess.run(
+            [*_words(), "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TRIAL_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Refusal(f"systemd-run did not answer within {TRIAL_LIMIT_S:g} s", _session())
+    except NotIsolatedError as error:
+        return Refusal(str(error))
+    except OSError as error:
+        return Refusal(f"systemd-run cannot be executed: {error.strerror}")
+    if ended.returncode:
+        words = " ".join(ended.stderr.split())
+        return Refusal(f"systemd-run failed with exit status {ended.returncode}: {words}", _session())
+    return None
+
+
+def start_again() -> NoReturn:
+    """Become the same command line inside a scope. Raises NotIsolatedError."""
+    line = [*_words(), sys.executable, *sys.orig_argv[1:]]
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    try:
+        os.execve(line[0], line, {**os.environ, SCOPE_VARIABLE: str(RunName())})
+    except OSError as error:
+        raise NotIsolatedError(f"{line[0]} cannot be executed: {error.strerror}") from error
+
+
+def _words() -> list[str]:
+    """Return the words before the command: users ask their own manager, root the host's. Raises NotIsolatedError."""
+    if (program := shutil.which("systemd-run")) is None:
+        raise NotIsolatedError("systemd-run is not on PATH")
+    whose = ["--user"] if os.geteuid() else []
+    # By itself systemd counts the processes of all slices together, and one fork bomb would stop everybody.
+    return [program, *whose, "--scope", "-p", "Delegate=yes", "-p", "TasksMax=infinity", "--quiet", "--collect", "--"]
+
+
+def _session() -> str:
+    return SESSION if os.geteuid() else ""
+
+
+def _managers(top: Path) -> list[Path]:
+    """Return the cgroups above those that the manager makes, below the hierarchy's root: its own is the last."""
+    if not (user := os.geteuid()):
+        return [top]
+    slices = top / "user.slice", top / "user.slice" / f"user-{user}.slice"
+    return [*slices, slices[-1] / f"user@{user}.service"]

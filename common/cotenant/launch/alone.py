@@ -1,0 +1,200 @@
+"""Turns alone at the end of a launch without blocks: once all are measured together, a tenant of each kind goes on for
+a few seconds in the same processes, while nobody else runs.
+
+All others get STOP and leave; tenants whose turns are still to come are held still.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from cotenant.isolation.backend import Counters
+from cotenant.isolation.slice import Slice
+from cotenant.launch.schedule import AFTER_THAW_NS, AFTER_THAW_ON_DEVICES_NS, LATEST_NS
+from cotenant.launch.tenant import Tenant, say_enough
+from cotenant.machine.topology import Machine
+from cotenant.stats.describe import INTERVAL_OBSERVATIONS
+
+QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
+"""Seconds that the observations of a turn alone last, and the most seconds of as many as an interval takes."""
+LEAST_OBSERVATIONS = 2
+"""However long they are: of a single one nobody knows whether another would agree."""
+LEAVING_S = 5.0
+"""The seconds within which tenants usually leave after STOP."""
+RECENT = 9
+"""The last observations beside the others, which tell how long one lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoesOn:
+    """A tenant that goes on alone, and the tenants with equal slices for which its rate alone stands."""
+
+    tenant: int
+    stands_for: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn alone: the time within which an observation counts, and the slice's counters at its ends."""
+
+    start_ns: int
+    end_ns: int
+    before: Counters
+    after: Counters
+
+
+@dataclass(frozen=True, slots=True)
+class WentOn:
+    """The end of a launch: when the part of all tenants was over, who went on alone, and why others could not."""
+
+    together_ns: int
+    turns: Mapping[int, Turn] = field(default_factory=dict)
+    missed: Mapping[int, str] = field(default_factory=dict)
+
+
+def one_of_each_kind(slices: Sequence[Slice], machine: Machine, cells: Sequence[str] = ()) -> Iterator[GoesOn]:
+    """Yield the first tenant of each kind of slice, and of each of the `cells` in it (the tenants' cells in a mix)."""
+    for group in _alike(slices, machine):
+        firsts = {cells[tenant] if cells else "": tenant for tenant in reversed(group)}
+        yield from (GoesOn(tenant, group) for tenant in sorted(firsts.values()))
+
+
+def observations_alone(observation_ns: float) -> int:
+    """Return how many observations of this length a turn has: as many as fill two seconds, those of an interval if
+    these last for no longer than ten, and never fewer than two."""
+    wanted = max(INTERVAL_OBSERVATIONS, math.ceil(QUICK_KEPT_S * 1e9 / observation_ns))
+    return max(LEAST_OBSERVATIONS, min(wanted, int(QUICK_MOST_S * 1e9 / observation_ns)))
+
+
+class AloneTurns:
+    """Takes the tenants that go on through their turns, one after the other, once all others have left.
+
+    The launch calls `look` about ten times a second, and sends STOP to the tenants that it returns.
+    """
+
+    def __init__(self, goers: Sequence[Tenant], others: Sequence[Tenant], left_s: float) -> None:
+        """`left_s` are the seconds that the launch may still take."""
+        self.together_ns = self._looked_ns = time.perf_counter_ns()
+        self._leaving = [*others]
+        self._waiting: list[Tenant] = []
+        self._missed: dict[int, str] = {}
+        self._turns: dict[int, Turn] = {}
+        self._tenant: Tenant | None = None
+        self._from_ns = self._until_ns = 0
+        self._before = Counters()
+        self._held_ns: dict[int, int] = {}
+        self._is_told = False
+        for tenant in goers:
+            left_s -= LEAVING_S + self._observing_ns(tenant) / 1e9
+            why = self._why_not(tenant, left_s)
+            if why:
+                self._missed[tenant.index] = why
+                self._leaving.append(tenant)
+            else:
+                self._waiting.append(tenant)
+        for tenant in self._waiting:
+            self._hold(tenant)
+        self.dismissed = tuple(self._leaving)
+        """The tenants that get STOP at once."""
+
+    @property
+    def is_over(self) -> bool:
+        return self._tenant is None and not self._waiting
+
+    @property
+    def went_on(self) -> WentOn:
+        return WentOn(self.together_ns, self._turns, self._missed)
+
+    def look(self) -> list[Tenant]:
+        """Begin or end a turn if it is time; return the tenants whose launch is over by that."""
+        now_ns = time.perf_counter_ns()
+        is_late, self._looked_ns = now_ns > self._looked_ns + LATEST_NS, now_ns
+        if self._tenant is None:
+            if not any(tenant.alive for tenant in self._leaving):
+                self._begin(now_ns)
+            return []
+        tenant = self._tenant
+        if is_late:
+            self._missed.setdefault(tenant.index, "the runner was held up while it was alone")
+        if tenant.lost:
+            self._missed.setdefault(tenant.index, "it ended while it was alone")
+        elif not tenant.all_ranks("done"):
+            if now_ns >= self._until_ns and not self._is_told:
+                self._is_told = True
+                say_enough([tenant])
+            return []
+        if tenant.index not in self._missed:
+            self._turns[tenant.index] = Turn(self._from_ns, now_ns, self._before, tenant.live.counters())
+        self._tenant, self._leaving = None, [tenant]
+        return [] if tenant.lost else [tenant]
+
+    def release(self, tenant: Tenant) -> None:
+        """Let a tenant that is held still go on; one that is not is left as it is."""
+        held_ns = self._held_ns.pop(tenant.index, None)
+        if held_ns is not None:
+            with contextlib.suppress(OSError):
+                tenant.live.thaw()
+            for rank in tenant.ranks.values():
+                rank.rests.append((held_ns, time.perf_counter_ns()))
+
+    def _begin(self, now_ns: int) -> None:
+        while self._waiting:
+            tenant = self._waiting.pop(0)
+            if tenant.lost:
+                self._missed[tenant.index] = "it ended before its turn alone"
+                continue
+            self.release(tenant)
+            on_devices = bool(tenant.spec.slice.accelerators)
+            self._from_ns = now_ns + (AFTER_THAW_ON_DEVICES_NS if on_devices else AFTER_THAW_NS)
+            self._until_ns = self._from_ns + self._observing_ns(tenant)
+            self._before, self._tenant, self._is_told = tenant.live.counters(), tenant, False
+            return
+
+    def _why_not(self, tenant: Tenant, left_s: float) -> str:
+        """Return why a tenant cannot have a turn; "" if it can."""
+        if tenant.lost:
+            return "it has ended"
+        if tenant.all_ranks("done"):
+            return "it had made all observations that it can before the others had made theirs"
+        if left_s < 0:
+            return "--timeout leaves no time to observe it alone"
+        if (self._waiting or tenant.several) and tenant.live.held_by is None:
+            return "nothing here can hold it still until nobody else runs"
+        return ""
+
+    def _hold(self, tenant: Tenant) -> None:
+        if tenant.live.held_by is not None:
+            self._held_ns[tenant.index] = time.perf_counter_ns()
+            with contextlib.suppress(OSError):  # It has ended, which its turn will see.
+                tenant.live.freeze()
+
+    def _observing_ns(self, tenant: Tenant) -> int:
+        """Return the nanoseconds of its observations alone, by the length of those beside the others."""
+        rows = tenant.ranks[0].observations[-RECENT:]
+        if not rows:
+            return 0
+        lasting_ns = float(median(row["end_ns"] - row["start_ns"] for row in rows))
+        return round(observations_alone(lasting_ns) * lasting_ns)
+
+
+def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
+    """Return tenants grouped by kind of slice: one number and kind of cores, threads, nodes, memory and devices."""
+    processors = {processor.id: processor for processor in machine.processors}
+    kinds = defaultdict(list)
+    for slice_ in slices:
+        own = [processors[number] for number in slice_.processors]
+        kind = (
+            len({processor.core for processor in own}),
+            tuple(sorted(processor.kind for processor in own)),
+            len(slice_.nodes),
+            slice_.memory_bytes,
+            tuple((device.name, device.memory_bytes, device.node in slice_.nodes) for device in slice_.accelerators),
+        )
+        kinds[kind].append(slice_.tenant)
+    return [tuple(tenants) for tenants in kinds.values()]

@@ -1,0 +1,118 @@
+"""Turns alone at the end of launches without blocks: real processes, who cannot have a turn, and what is kept."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from cotenant.isolation.unenforced import UnenforcedSlice
+from cotenant.launch import alone
+from cotenant.launch.alone import WentOn, observations_alone
+from cotenant.launch.limits import Limits
+from cotenant.launch.outcome import LaunchResult
+from launch.turning import SUMS, Turning, outcomes, spans
+from tenants.suites import TENANTS, Suites, found, job
+
+WHY = "somebody counts"
+COUNTED = (*SUMS[:1], "--number", "3", "--repeat", "9")
+DIES = f"""
+import os, sys, time
+sys.path.insert(0, {str(TENANTS)!r})
+import sums
+from cotenant.protocol.client import Rendezvous
+def observation(self, **fields):
+    send(self, **fields)
+    if os.environ["COTENANT_TENANT"] == "0" and fields["index"] == 14: os._exit(3)
+send, Rendezvous.observation = Rendezvous.observation, observation
+sys.exit(sums.main())
+"""
+"""The first tenant ends a few observations behind those that count beside the other."""
+
+
+def went_on(result: LaunchResult) -> WentOn:
+    assert result.went_on is not None
+    return result.went_on
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count"), [(0.01, 200), (0.4, 6), (1.0, 6), (1.66, 6), (2.5, 4), (4.0, 2), (60.0, 2)]
+)
+def test_a_turn_fills_two_seconds_or_an_interval_within_ten(seconds: float, count: int) -> None:
+    assert observations_alone(seconds * 1e9) == count
+
+
+def test_tenants_go_on_alone_one_after_the_other(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.3)
+    result = turning.launch(*COUNTED, refusal=WHY)
+    assert outcomes(result) == ["completed", "completed"]
+    end = went_on(result)
+    assert ([*end.turns], end.missed, result.unconducted) == ([0, 1], {}, WHY)
+    first, second = end.turns.values()
+    assert end.together_ns < first.start_ns < first.end_ns < second.start_ns
+    for index, tenant in enumerate(result.tenants):
+        own, other = end.turns[index], end.turns[1 - index]
+        assert sum(ended <= end.together_ns for _, ended in spans(tenant)) >= 9
+        assert sum(own.start_ns <= start and ended <= own.end_ns for start, ended in spans(tenant)) >= 6
+        assert not [span for span in spans(tenant) if other.start_ns < span[0] and span[1] < other.end_ns]
+        assert result.gos[index].together.given.repeat == 9
+
+
+def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UnenforcedSlice, "held_by", None)
+    monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.2)
+    result = turning.launch(*COUNTED, refusal=WHY)
+    assert outcomes(result) == ["completed", "completed"]
+    assert [*went_on(result).turns] == [0]
+    assert went_on(result).missed == {1: "nothing here can hold it still until nobody else runs"}
+
+
+def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "LEAVING_S", 100.0)
+    result = turning.launch(*COUNTED, refusal=WHY, limits=Limits(timeout_s=30))
+    assert outcomes(result) == ["completed", "completed"]
+    missed = "--timeout leaves no time to observe it alone"
+    assert (went_on(result).turns, went_on(result).missed) == ({}, {0: missed, 1: missed})
+
+
+def test_one_that_dies_in_its_turn_has_failed_and_the_next_has_its_own(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.3)
+    result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], refusal=WHY)
+    assert outcomes(result) == ["failed", "completed"]
+    assert ([*went_on(result).turns], went_on(result).missed) == ([1], {0: "it ended while it was alone"})
+
+
+def test_where_nobody_could_be_alone_the_record_names_whole_launches(loose: Suites) -> None:
+    flags = ("--users", 2, "--baseline", "blocks", "--timeout", 7, "--", "--repeat", 6)
+    ended = loose.run([job("sums.py", "--repeat", 6, "--number", 2)], *flags, status=0)
+    assert [record["name"] for record in loose.records()] == ["job", "job"]
+    (why,) = found(loose.records()[0], "not_alone")
+    assert why["sentence"].startswith("What users like user 0 keep is not known: it was not observed alone, as ")
+    assert why["remedy"] == "Use --baseline whole, which launches each user alone."
+    assert f"job: {why['sentence']} {why['remedy']}" in ended.stdout
+
+
+def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(loose: Suites) -> None:
+    loose.run([job("ranks.sh", 2, "--repeat", 12, "--number", 2)], "--users", 2, "--baseline", "blocks", status=0)
+    together, alone_, second = sorted(loose.records(), key=lambda record: (record["tenant"], record["solo"]))
+    assert [record["baseline"] for record in (together, alone_, second)] == [None, "quick", None]
+    (why,) = found(together, "no_blocks")
+    assert "a user is of several processes, which wait for each other" in why["sentence"]
+    for record in (together, second):
+        assert {len(rows) for rows in record["rank_observations"].values()} == {12}
+    assert {len(rows) >= 6 for rows in alone_["rank_observations"].values()} == {True}
+
+
+@pytest.mark.slow
+def test_a_command_that_does_not_step_is_observed_alone_in_whole_runs(loose: Suites) -> None:
+    loose.executes("/bin/sleep", "0.5", flags="--runs 6 --baseline blocks --budget 2", status=0)
+    alone_, *together = sorted(loose.records(), key=lambda record: not record["solo"])
+    assert [record["baseline"] for record in (alone_, *together)] == ["quick", None, None]
+    assert len(alone_["observations"]) >= 4
+    assert all(row["end_ns"] - row["start_ns"] >= 500_000_000 for row in alone_["observations"])

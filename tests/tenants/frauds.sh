@@ -1,2 +1,0 @@
-#!/bin/sh
-exec python "$(dirname "$0")/frauds.py" "$@"
