@@ -48,12 +48,12 @@ def tenancy(suite: PreparedSuite) -> str:
 
 def callers_part(suite: PreparedSuite) -> list[str]:
     """Say which Python copies of a command find, and how many threads they are told to use, unless the caller says."""
-    commands = [program.cell.job.foreign for start in suite.expected for program in start.programs]
+    commands = [program.cell.job.foreign for start in suite.starts for program in start.programs]
     names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
     if not names or suite.options.image is not None:
         return []
     pythons = [line for line in dict.fromkeys(map(callers_python, names)) if line]
-    environments = [spec.environment for start in suite.expected for spec in start.specs]
+    environments = [spec.environment for start in suite.starts for spec in start.specs]
     threads = sorted({int(each[OMP]) for each in environments if OMP in each})
     ours = f"{OMP}={format_list(threads)} in each copy, as many as its slice has processors; a value of yours stays"
     return [*pythons, *([ours] if threads else [])]
