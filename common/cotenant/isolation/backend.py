@@ -87,7 +87,9 @@ class Counters:
 
     def at_end(self, done: Counters) -> Counters:
         """Return these with amounts that flow as they were at the last DONE, if read; peaks and events as they are."""
-        then = {name: value for name in (*FLOWS, "memory_cache_bytes", "pids") if (value := getattr(done, name)) is not None}
+        then = {
+            name: value for name in (*FLOWS, "memory_cache_bytes", "pids") if (value := getattr(done, name)) is not None
+        }
         return dataclasses.replace(self, **then)
 
     def since(self, before: Counters) -> Counters:
