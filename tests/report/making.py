@@ -69,6 +69,7 @@ def launch(
     for tenant in range(tenants):
         slower = 1 + 0.01 * tenant + 0.02 * uid
         where = {"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant), "run_id": uid}
+        where |= {"run_words": ["run", "--users", str(tenants)]}
         told = {"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")}
         found.append(a_record(where | (place or {}), told, common))
     return found

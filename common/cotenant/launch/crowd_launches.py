@@ -6,9 +6,10 @@ import itertools
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import msgspec
 
@@ -89,7 +90,7 @@ class SuiteLaunches:
             unit=first.unit,
             busy=_busy(first),
             processors=len({processor for part in plan.parts for processor in part}),
-            peak_bytes=_most([each.get("memory_peak_bytes") for each in counters]),
+            peak_bytes=_most([needed_bytes(each) for each in counters]),
             processes=_most([each.get("pids_peak") for each in counters]),
             device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
         )
@@ -175,6 +176,12 @@ def _busy(record: Record) -> float | None:
     if used is None or met is None or met.load_end_ns <= met.t0_ns:
         return None
     return float(used / (met.load_end_ns - met.t0_ns))
+
+
+def needed_bytes(counters: Mapping[str, Any]) -> int | None:
+    """Return the peak of a slice's memory without the page cache at the end, which the kernel gives back when asked."""
+    peak_bytes = counters.get("memory_peak_bytes")
+    return None if peak_bytes is None else peak_bytes - min(peak_bytes, counters.get("memory_cache_bytes") or 0)
 
 
 def _most(values: Sequence[int | None]) -> int | None:

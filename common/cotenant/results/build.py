@@ -155,6 +155,7 @@ class Placement:
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
     duet: DuetPart | None = None
+    run_words: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,7 @@ def build_record(
         given=statement.given,
         comparable=comparable,
         command=words_without(place.command, common.conceal),
+        run_words=words_without(place.run_words, common.conceal),
         log=place.log,
         observations=observations,
         rank_observations=statement.rank_observations,

@@ -374,6 +374,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """False where another tenant was lost after GO."""
     command: list[str]
     """The command that was run."""
+    run_words: list[str] = []
+    """The words of the run that launched it, without confidential values; a remedy is these with a change."""
     log: str
     """File with its output."""
     observations: list[Observed]

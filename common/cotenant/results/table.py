@@ -97,11 +97,11 @@ class Rows:
         return Rows(self.table, values.sort(column, descending=descending, maintain_order=True)[AT].to_list())
 
     def findings(self) -> pl.DataFrame:
-        """Return the findings of these rows with `name` and `suite` of their records, in the order of the table."""
+        """Return the findings of these rows with `name` and `run_words` of their records, in the order of the table."""
         findings = self.table.findings
         if not self.whole:
             findings = findings.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
-        return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "suite"))
+        return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "run_words"))
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
