@@ -15,7 +15,7 @@ import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.launch.crowd import Crowd, Searcher, blocks_in_a_round, opening_of
-from cotenant.launch.heading import tenancy
+from cotenant.launch.heading import callers_part, tenancy
 from cotenant.launch.needs import check_memory
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
@@ -56,7 +56,8 @@ class SuiteLaunches:
             raise CotenantError(f"{job.name} has several cells.", "Choose a job that is one, by --name.")
         if job.group != "student":
             raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
-        self.label, self.tenancy = start.label, tenancy(self._suite)
+        self.label = start.label
+        self.tenancy = "\n".join([tenancy(self._suite), *callers_part(self._suite)])
 
     def holds_memory(self) -> bool:
         """Return whether slices limit memory here."""
@@ -92,6 +93,7 @@ class SuiteLaunches:
             peak_bytes=_most([needed_bytes(each) for each in counters]),
             processes=_most([each.get("pids_peak") for each in counters]),
             device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
+            audited=all(record.audited for record in records),
         )
 
     def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:

@@ -409,6 +409,11 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
         return self.completed and any(finding.severity == "error" for finding in self.findings)
 
     @property
+    def audited(self) -> bool:
+        """Whether our loop watched some of its steps; else its number is its program's own word."""
+        return isinstance(self.observed.get("audit"), dict)
+
+    @property
     def suspect(self) -> bool:
         """Whether it completed, but a warning says that its number may be disturbed."""
         return self.completed and any(finding.severity == "warning" for finding in self.findings)
