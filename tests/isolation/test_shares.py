@@ -76,7 +76,9 @@ def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkey
     assert share(tmp_path / "free", [(None, 0)], 4) == 225
     assert share(tmp_path / "tighter", [(500, 100)], 4) == 90
     monkeypatch.setattr(slices, "user_room", lambda: -7)
-    with pytest.raises(ValueError, match="leaves 0 processes and threads to each of 4 slices, and torch needs 4: raise"):
+    with pytest.raises(
+        ValueError, match="leaves 0 processes and threads to each of 4 slices, and torch needs 4: raise"
+    ):
         share(tmp_path / "over", [(None, 0)], 4)
 
 
