@@ -52,7 +52,9 @@ def main(argv: Sequence[str]) -> int:
 
     if not words:
         raise CotenantError("No command stands behind --.", EXAMPLE)
-    return run_suite_of(given, lambda machine: options_of_command(given, words, machine))
+    return run_suite_of(
+        given, lambda machine: replace(options_of_command(given, words, machine), words=("exec", *argv))
+    )
 
 
 def parser() -> Parser:

@@ -56,6 +56,7 @@ class SuiteFacts:
     policies: dict[str, Any]
     findings: tuple[Finding, ...]
     conceal: Conceal
+    run_words: tuple[str, ...]
 
 
 def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
@@ -359,6 +360,7 @@ def _place(
         baseline=start.baseline,
         stands_for=[*start.stands_for],
         duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
+        run_words=facts.run_words,
     )
 
 

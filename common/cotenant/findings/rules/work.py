@@ -149,7 +149,7 @@ def uneven_work(record: Record) -> Finding | None:
 @record_rule
 def unaudited(record: Record) -> Finding | None:
     """A program whose loop is its own, and not that of cotenant.bench: its clock, items and steps are its own word."""
-    if record.statistics is None or isinstance(record.observed.get("audit"), dict):
+    if record.statistics is None or record.audited:
         return None
     return info(
         "This program times itself: nobody has audited that its steps did the work that it counts.",
