@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
         forms = ", ".join(f".{name}" for name in WRITERS)
         raise CotenantError(f"--out {given.out} ends in none of {forms}.", "Name it so, or choose a form with --to.")
     if form == "openmetrics" and given.observations:
-        raise CotenantError("OpenMetrics has the newest record of each job.", "Leave out --observations.")
+        raise CotenantError("OpenMetrics has the newest launch of each job.", "Leave out --observations.")
     if given.out.is_dir():
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
     if not given.out.exists():  # an existing one may be a pipe or /dev/stdout, whose directory is not writable

@@ -309,7 +309,7 @@ def budget(record: Record) -> Finding | None:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
         # It was asked for.
-        return info(sentence, "Give a larger --budget, or a smaller batch: six observations are kept, however long.")
+        return info(sentence, "Give a larger --budget, or a smaller batch.")
     if given.batches >= requested.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")
