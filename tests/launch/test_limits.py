@@ -69,6 +69,16 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
     assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
 
 
+def test_a_step_longer_than_the_budget_is_said_before_go() -> None:
+    ranks: Any = [SimpleNamespace(ready={"warm_up_ns": [step_s * 10**9, step_s * 10**9]}) for step_s in (5, 26)]
+    assert (
+        Limits(budget_s=6)
+        .long_step(ranks)
+        .startswith("warning: A step takes 26 s, and the budget is 6 s: the launch ends with the step after 16 s.")
+    )
+    assert Limits(budget_s=27).long_step(ranks) == Limits().long_step(ranks) == ""
+
+
 def test_a_record_names_what_changes_what_is_measured() -> None:
     assert Limits(ready_limit_s=5).policies() == {"on_oom": "group"}
     every: Any = {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01, "settle_s": 3, "at_least_s": 0.1}

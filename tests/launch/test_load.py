@@ -189,13 +189,22 @@ def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_an_interval_of_e
     several = [[*STEADY, *STEADY], [*STEADY, 100.0], [*STEADY, *STEADY]]
     tenants, enough = [tenant(number, *rates) for number, rates in enumerate(several)], spending(8.0, skip=2)
     tenants[2].ranks[0].done = True
-    enough.look(tenants, 100 * SECOND)
+    enough.look(tenants, 19 * SECOND - 1)
     observe(tenants[1].ranks[0], 100.0)
     enough.look(tenants, 11 * SECOND - 1)
     assert sent(*tenants) == [[], [], []]
     for _ in range(2):
         enough.look(tenants, 11 * SECOND)
     assert sent(*tenants) == [["enough"], ["enough"], []]
+
+
+def test_a_budget_and_its_grace_end_all_with_what_there_is() -> None:
+    for budget_s, latest_s in ((8.0, 18), (60.0, 120)):
+        tenants, enough = [tenant(0, 100.0), tenant(1)], spending(budget_s, skip=2)
+        enough.look(tenants, (latest_s + 1) * SECOND - 1)
+        assert sent(*tenants) == [[], []]
+        enough.look(tenants, (latest_s + 1) * SECOND)
+        assert sent(*tenants) == [["enough"], ["enough"]]
 
 
 def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough() -> None:

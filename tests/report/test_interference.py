@@ -31,7 +31,7 @@ from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.stats.kept import Kept
 from golden import check_golden
-from report.making import UNSLICED, fields_of, frame, launch, lost, quick, rows_of, solo, summary_of, text_of
+from report.making import UNSLICED, fields_of, frame, in_blocks, launch, lost, quick, rows_of, solo, summary_of, text_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -283,7 +283,7 @@ def rates_of(records: list[Record]) -> list[float]:
 def by_blocks(name: str, uid: int, kept: float = 0.9) -> list[Record]:
     """A launch by blocks whose first tenant keeps this share of its rate alone, and whose second keeps 0.1 less."""
     shares = [Kept(share, (share - 0.02, share + 0.02), 9) for share in (kept, kept - 0.1)]
-    return [replace(one, kept=share) for one, share in zip(launch(name, uid), shares, strict=True)]
+    return [in_blocks(one, share) for one, share in zip(launch(name, uid), shares, strict=True)]
 
 
 def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:

@@ -121,7 +121,7 @@ class Lines:
             self._steps = Steps(
                 self._runner,
                 self._settings.item or "line",
-                lambda: {"observed": {"counted_by": "lines"}},
+                lambda: {"observed": {"counted_by": "lines"}, "torch": self._settings.noted_interpreter()},
                 word="line",
                 again=self._settings.again,
             )

@@ -86,9 +86,9 @@ class CgroupSlice(LiveSlice):
         """Return how long and how often quotas held back who is inside."""
         raise NotImplementedError
 
-    def _count(self, controller: str, file: str, name: str | None = None) -> int | None:
-        """Return the number in a file, or that beside `name`; None where it is not counted here."""
-        return count(self._place_of(controller) / file, name)
+    def _count(self, controller: str, file: str, *names: str) -> int | None:
+        """Return the number in a file, or the sum of those beside `names`; None where it is not counted here."""
+        return count(self._place_of(controller) / file, *names)
 
     def make(self) -> None:
         """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
@@ -201,12 +201,15 @@ class CgroupBackend(Backend):
         raise NotImplementedError
 
 
-def count(path: Path, name: str | None = None) -> int | None:
-    """Return the number in a file, or that beside `name`; None where it is not counted: no reading fails a launch."""
+def count(path: Path, *names: str) -> int | None:
+    """Return the number in a file, or the sum of those beside `names`; None where one is not counted: no reading fails
+    a launch."""
     try:
-        return int(cgroupfs.read(path)) if name is None else cgroupfs.field(path, name)
+        numbers = [cgroupfs.field(path, name) for name in names] or [int(cgroupfs.read(path))]
     except (OSError, ValueError):
         return None
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:

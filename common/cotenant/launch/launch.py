@@ -35,7 +35,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_sta
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, say_enough, start_tenant
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, ranks_of, say_enough, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
@@ -260,6 +260,8 @@ class Launch:
         except ProtocolError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
+        if sentence := self.limits.long_step(ranks_of(self._tenants)):
+            self.observer.tell(sentence)
         self.observer.measuring(self._expected_s(schedule, given))
         self._phase = Phase.LOAD
         slots = self.pairing.slots if self.pairing else ()

@@ -149,7 +149,7 @@ def uneven_work(record: Record) -> Finding | None:
 @record_rule
 def unaudited(record: Record) -> Finding | None:
     """A program whose loop is its own, and not that of cotenant.bench: its clock, items and steps are its own word."""
-    if record.statistics is None or isinstance(record.observed.get("audit"), dict):
+    if record.statistics is None or record.audited:
         return None
     return info(
         "This program times itself: nobody has audited that its steps did the work that it counts.",
@@ -311,7 +311,7 @@ def budget(record: Record) -> Finding | None:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
         # It was asked for.
-        return info(sentence, "Give a larger --budget, or a smaller batch: six observations are kept, however long.")
+        return info(sentence, "Give a larger --budget, or a smaller batch.")
     if given.batches >= requested.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")
