@@ -216,8 +216,8 @@ def scaled_by(updates: object, skipped: object) -> Record:
     return in_precision("fp16", dtype="fp16", updates_scaled=updates, updates_skipped=skipped)
 
 
-def rows_of(items: float, item_is_row: bool = True) -> Record:
-    part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row})
+def rows_of(items: float, item_is_row: bool = True, first: int | None = None) -> Record:
+    part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row, "rows": first})
     return a_record(told={"observations": observed([500.0] * 20, items), "part": part})
 
 

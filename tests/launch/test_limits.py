@@ -21,7 +21,7 @@ REASON = ("failed", "It was odd.")
 
 
 def tenant(*sent: str, **fields: Any) -> Any:
-    return SimpleNamespace(all_ranks=lambda what: what in sent, **fields)
+    return SimpleNamespace(all_ranks=lambda what: what in sent, spec=SimpleNamespace(foreign=None), **fields)
 
 
 @pytest.mark.parametrize("on_oom", ["group", "process"])

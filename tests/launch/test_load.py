@@ -13,7 +13,7 @@ import pytest
 from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import Enough, MeasuredLoad, expected_s
+from cotenant.launch.load import GO_DELAY_NS, Enough, MeasuredLoad, expected_s
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, Passed
@@ -221,6 +221,11 @@ def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough
 def load_of(measured: Tenant, amount: Amount, limits: Limits | None = None) -> MeasuredLoad:
     cast(Any, measured).live = type("Live", (), {"counters": Counters})()
     return MeasuredLoad(limits or Limits(), {0: Allowance(amount, amount)}, Meters(()), [measured])
+
+
+def test_a_slow_look_at_the_hosts_processes_comes_before_t0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.launch.load.WorkReadings", lambda tenants: time.sleep(2 * GO_DELAY_NS / 1e9))
+    assert load_of(tenant(), Amount(1, 1, 0)).t0_ns > time.perf_counter_ns()
 
 
 def test_by_blocks_the_end_is_said_once() -> None:

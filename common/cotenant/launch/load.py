@@ -50,6 +50,8 @@ class MeasuredLoad:
         crowd: Crowd | None = None,
     ) -> None:
         """`left_s` are the seconds until the launch reaches its time limit, which a parted schedule keeps to."""
+        # It looks at all processes of the host, which would delay GO if t0 were known already.
+        self.work = WorkReadings(tenants)
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
         for tenant in tenants:
@@ -64,7 +66,6 @@ class MeasuredLoad:
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
         """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
-        self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
         self._timed = schedule is None or not schedule.is_parted
         """Whether the schedule is planned by steps of tenants alone; with pairs or a crowd, only after the opening."""
