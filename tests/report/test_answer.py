@@ -79,6 +79,8 @@ def test_several_jobs_say_the_geometric_mean_with_its_interval_and_what_is_lost(
     assert "least" not in text, "of one launch nobody knows what chance does"
     assert [of.job.name for of in shares_of(summary)] == ["c", "a", "d", "b"]
     assert answer(summary_of(lost("c", 0))) == "No job has a rate: 1 job failed or is INVALID."
+    two = [*lost("c", 0), *lost("d", 0)]
+    assert answer(summary_of(two)) == "No job has a rate: 2 jobs failed or are INVALID."
     assert answer(summary_of([])) == ""
     many_users = answer(summary_of([*launch("a", tenants=8), *launch("b", tenants=8)]))
     assert many_users == "What each has alone was not measured (--baseline blocks measures it)."

@@ -21,7 +21,7 @@ from cotenant.stats.evenness import UNLIKELY, differences, differences_by_interv
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
-from cotenant.text import joined, many
+from cotenant.text import joined, many, verb
 
 NAMED = 4
 """Most users whose numbers all stand in a sentence; with more, only the lowest and the highest do."""
@@ -151,8 +151,8 @@ def _lost(summary: Summary) -> str:
     if not lost:
         return ""
     if lost == len(jobs):
-        return f"No job has a rate: {many(lost, 'job')} failed or is INVALID"
-    return f"{lost} of {many(len(jobs), 'job')} {'have' if lost > 1 else 'has'} no rate"
+        return f"No job has a rate: {many(lost, 'job')} failed or {verb(lost)} INVALID"
+    return f"{lost} of {many(len(jobs), 'job')} {verb(lost, 'has', 'have')} no rate"
 
 
 def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
@@ -284,7 +284,7 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
     words, same = _by_cause(doubts)
     effects = [doubt.effect for doubt in same if doubt.effect is not None]
     size = f", which can have moved them by {_effect(effects)}" if effects else ""
-    return [f"{len(doubts)} of {many(len(jobs), 'job')} {'are' if len(doubts) > 1 else 'is'} suspect, {words}{size}"]
+    return [f"{len(doubts)} of {many(len(jobs), 'job')} {verb(len(doubts))} suspect, {words}{size}"]
 
 
 def _by_cause(doubts: Sequence[Doubt]) -> tuple[str, Sequence[Doubt]]:
