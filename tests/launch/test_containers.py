@@ -19,7 +19,7 @@ from cotenant.launch import containers
 from cotenant.launch.containers import Image, image_of
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
-from tenants.suites import ROOT, TENANTS, Suites, found, job
+from tenants.suites import ROOT, TENANTS, Suites, found, job, script
 
 PLACES = {Path("/work"), Path("/data")}
 NVIDIA, AMD = (Accelerator(0, vendor, "a device", "GPU-0", "", 0, 0, "") for vendor in ("nvidia", "amd"))
@@ -85,6 +85,22 @@ def test_definitions_of_images(form: str, capsys: pytest.CaptureFixture[str]) ->
     assert all((ROOT / name).exists() for name in image.COPIED)
     bare = [sys.executable, "-I", "-S", str(ROOT / "scripts/image.py"), form, "cpu"]  # No package is at hand.
     assert subprocess.run(bare, capture_output=True, check=True).stdout
+
+
+def test_what_an_image_has_runs_a_suite(tmp_path: Path) -> None:
+    """The line of docs/recipes.md for Kubernetes, in the image's own copy and directory."""
+    for name in image.COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, tmp_path / name)
+    line = ["./run.sh", "--jobs", "baselines.json", "--dry"]
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    script(tmp_path / "venv/bin/python", f'exec {sys.executable} "$@"')
+    pins = subprocess.run(["sha256sum", "requirements.txt"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (tmp_path / "venv/.cotenant-run").write_text(pins.stdout)
+    environment = {**os.environ, "VENV": str(tmp_path / "venv"), "TORCH_BUILD": ""}
+    ended = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert f"WORKDIR {image.SOURCE}" in image.dockerfile(image.Image("cpu"))
 
 
 # ---- podman itself, on an image that has nothing: this host's own /usr is mounted
