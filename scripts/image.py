@@ -25,7 +25,8 @@ BASE = "docker.io/library/python:3.12-slim-bookworm"
 """It has no CUDA or ROCm: wheels of torch bring their libraries, and the host has the driver."""
 SYSTEM = ("ca-certificates", "curl", "libgomp1")
 ENVIRONMENT = ("requirements.txt", "pyproject.toml", "setup.py", "README.md", "LICENSE", "scripts", "common")
-SUITE = ("run.sh", "run.py", "cgroup_setup.sh", "download_datasets.sh", "baselines.json", "tasks", "profiles", "targets")
+PROGRAMS = ("run.sh", "run.py", "cgroup_setup.sh", "download_datasets.sh")
+SUITE = (*PROGRAMS, "baselines.json", "tasks", "profiles", "targets")
 COPIED = ENVIRONMENT + SUITE
 SOURCE, VENV = "/opt/cotenant/source", "/opt/cotenant/venv"
 
