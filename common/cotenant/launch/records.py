@@ -39,6 +39,7 @@ from cotenant.results.build import (
 )
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record, Side
+from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 from cotenant.stats.duet import DuetRatio, ratio_of
 from cotenant.stats.kept import BlockSum
 from cotenant.stats.tenants import Span, common_load, work_beside
@@ -277,9 +278,13 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         in_part += [False] * (len(observations) - len(in_part))
         observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
         by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in by_rank.items()}
+    skip = amount.skip if amount else 0
+    if first.done and len(observations) - skip < INTERVAL_OBSERVATIONS:
+        # The budget has ended it early.
+        skip = min(skip, len(observations) // 3)
     return Statement(
         ready_ns=first.ready_ns,
-        skip=amount.skip if amount else 0,
+        skip=skip,
         asked=first.requested,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],

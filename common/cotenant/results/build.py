@@ -187,8 +187,8 @@ class Statement:
 
     @property
     def done(self) -> Amount | None:
-        """The amount that was given, with the number of observations made: they may have ended early."""
-        return self.given and replace(self.given, repeat=len(self.observations))
+        """The amount that was given, with the observations made and left out: they may have ended early."""
+        return self.given and replace(self.given, repeat=len(self.observations), skip=self.skip)
 
     def load(self) -> Span:
         """Return when this tenant's load began and ended; never after STOP, even if the tenant reports a later end."""
