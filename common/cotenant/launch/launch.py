@@ -113,6 +113,7 @@ class Launch:
                     results = self._start(leaving) or self._loop()
                 finally:
                     self._wake()
+                    self._release(self._tenants)
         except NotIsolatedError as error:
             if results is None:
                 raise
@@ -196,6 +197,12 @@ class Launch:
         when others die."""
         if (conductor := self._conductor) is not None:
             conductor.stop()
+
+    def _release(self, tenants: Sequence[Tenant]) -> None:
+        """Let these tenants go on if they are held still until their turns alone."""
+        if self._alone is not None:
+            for tenant in tenants:
+                self._alone.release(tenant)
 
     def _look_alone(self, turns: AloneTurns) -> None:
         for tenant in self._tenants:
@@ -535,8 +542,7 @@ class Launch:
         if self._phase >= Phase.ALONE or tenant.spec.follows:
             self._verify_again([tenant])
         self._wake()
-        if self._alone is not None:
-            self._alone.release(tenant)
+        self._release([tenant])
         tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:
