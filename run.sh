@@ -7,4 +7,5 @@ ensure_environment run requirements.txt
 start=(env --block-signal=INT,HUP)
 # Before coreutils 8.31, as on RHEL 8, env cannot hold signals back.
 "${start[@]}" true 2>/dev/null || start=(env)
-exec "${start[@]}" "$VENV/bin/python" "$ROOT/run.py" "$@"
+# -E: PYTHONPATH, PYTHONHOME and the like are for the caller's own programs.
+exec "${start[@]}" "$VENV/bin/python" -E "$ROOT/run.py" "$@"

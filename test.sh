@@ -4,6 +4,9 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/environment.sh"
 ensure_environment test requirements.txt requirements-test.txt
+# A shared environment has the package of one checkout installed; this checkout's must come first.
+export VENV PATH="$VENV/bin:$PATH" PYTHONPATH="$ROOT/common"
+unset PYTHONHOME
 # The null device of tests/device is C; where nothing else compiles it, zig does.
 if [ ! -d gpu-wheels ] && ! command -v gcc cc clang >/dev/null && ! "$VENV/bin/python" -c "import ziglang" 2>/dev/null; then
     packages ziglang==0.16.0 || fail "There is no C compiler, and ziglang could not be installed: install gcc."

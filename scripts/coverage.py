@@ -28,10 +28,10 @@ from cotenant.questions.sizes import Search, Trial  # noqa: E402
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
-from cotenant.stats.evenness import UNLIKELY, differences  # noqa: E402
+from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals  # noqa: E402
 from cotenant.stats.hosts import host_rates  # noqa: E402
 from cotenant.stats.interference import log_ratios, mean_kept, ratio  # noqa: E402
-from cotenant.stats.kept import BlockSum, kept  # noqa: E402
+from cotenant.stats.kept import BlockSum, Kept, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
 from cotenant.stats.steadiness import behind_warm_up, drift  # noqa: E402
@@ -40,6 +40,7 @@ PAGE = ROOT / "docs/method.md"
 BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
 NOISES, CORRELATIONS = (0.01, 0.03, 0.08), (0.0, 0.3, 0.7)
 JOBS, SIDE = 21, 5
+LAUNCHES_DIFFER = 0.05
 Draw = np.random.Generator
 Numbers = npt.NDArray[np.float64]
 
@@ -109,8 +110,8 @@ def named_host(draw: Draw, s: float, _: float) -> bool:
     return any(found.slower for found in host_rates(hosts).values())
 
 
-def kept_interval(draw: Draw, s: float, r: float) -> bool:
-    """A user of two who keeps 80 %, in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
+def kept_of(draw: Draw, s: float, r: float = 0.0, share: float = 0.8) -> Kept:
+    """Return what a user of two keeps in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
     schedule = Schedule({0: 1, 1: 1}, on_devices=False, rounds=20 - WARM_UP_ROUNDS)
     made = [*schedule.blocks(random.Random(int(draw.integers(2**32))))]
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
@@ -119,10 +120,28 @@ def kept_interval(draw: Draw, s: float, r: float) -> bool:
             BlockSum(block.index, block.kind == ONLY, rate, 1.0, (rate,))
             for block, speed in speeds
             if 0 in block.awake
-            for rate in [speed * (1.0 if block.kind == ONLY else 0.8)]
+            for rate in [speed * (1.0 if block.kind == ONLY else share)]
         ]
     )
-    return found is not None and found.interval is not None and found.interval[0] <= 0.8 <= found.interval[1]
+    assert found is not None
+    return found
+
+
+def kept_interval(draw: Draw, s: float, r: float) -> bool:
+    interval = kept_of(draw, s, r).interval
+    return interval is not None and interval[0] <= 0.8 <= interval[1]
+
+
+def kept_by_launches(draw: Draw, s: float, r: float) -> bool:
+    """The interval of one launch, against what launches keep on the mean, which differ by 5 %."""
+    interval = kept_of(draw, s, r, 0.8 * rates(draw, 1, LAUNCHES_DIFFER)[0]).interval
+    return interval is not None and interval[0] <= 0.8 <= interval[1]
+
+
+def named_by_one_launch(draw: Draw, s: float, _: float) -> bool:
+    """Sixteen jobs that keep the same on the mean of launches, which differ by 5 %, each launched once."""
+    found = differences_by_intervals([kept_of(draw, s, share=0.8 * one) for one in rates(draw, 16, LAUNCHES_DIFFER)])
+    return found is not None and found.notable
 
 
 def side(draw: Draw, s: float) -> dict[str, list[LaunchRecords]]:
@@ -169,6 +188,8 @@ CASES: Sequence[Case] = (
     Case("interval of a rate over five launches", "covers 95 %", rate_interval, correlated=False),
     Case("interval of a share, three pairs of launches", "covers 95 %", share_interval, correlated=False),
     Case("interval of what a user keeps, one launch of 20 rounds", "covers 95 %", kept_interval, correlated=True),
+    Case("the same, of launches that differ by 5 %", "nothing: it is within one launch", kept_by_launches, True, 0.3),
+    Case("least of 16 equal jobs named, one launch", "false in 5 %", named_by_one_launch, correlated=False, draws=0.1),
     Case("mean of what 16 jobs keep, each measured once", "covers 95 %", mean_over_jobs, correlated=False),
     Case("least even of 16 even jobs named, three launches", "false in 5 %", named_uneven, correlated=False, draws=0.3),
     Case("least of 16 equal jobs named, three launches", "false in 5 %", named_least, correlated=False),

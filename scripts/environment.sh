@@ -121,6 +121,8 @@ ensure_environment() {
         mkdir -p "$VENV" || fail "$VENV cannot be made."
         (
             if command -v flock >/dev/null; then flock 9; fi
+            # What the caller's variables add to an interpreter is no part of the environment.
+            unset PYTHONPATH PYTHONHOME
             # Another process may have made it while this one waited for the lock.
             if [ "$(cat "$stamp" 2>/dev/null)" != "$pins" ]; then
                 is_made || make_venv
@@ -129,6 +131,4 @@ ensure_environment() {
             fi
         ) 9>"$VENV/.cotenant-lock" || exit 2
     fi
-    # A shared environment has the package of one checkout installed; this checkout's must come first.
-    export VENV PATH="$VENV/bin:$PATH" PYTHONPATH="$ROOT/common${PYTHONPATH:+:$PYTHONPATH}"
 }

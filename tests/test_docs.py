@@ -244,3 +244,8 @@ def headings(page: Path) -> set[str]:
     """Return a page's headings as its links spell them."""
     titles = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_nobody_is_told_to_get_this_package_from_an_index_that_lacks_it() -> None:
+    for path in (*PAGES, *ROOT.glob("common/cotenant/**/*.py")):
+        assert not re.search(r"pip install (--\S+ )*'?cotenant\b", path.read_text()), path

@@ -59,7 +59,8 @@ def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_carried_packages_are_added_to_an_interpreter_that_has_torch_without_a_network(tmp_path: Path) -> None:
     """This is the case of a borrowed machine (`make gpu-wheels`), which keeps the packages that it has."""
-    checkout, packages = tmp_path / "checkout", tmp_path / "packages"
+    checkout, python = tmp_path / "checkout", f"python3.{sys.version_info.minor}"
+    packages = tmp_path / f".local/lib/{python}/site-packages"
     (checkout / "gpu-wheels").mkdir(parents=True)
     shutil.copytree(ROOT / "scripts", checkout / "scripts")
     for name, version in (("torch", "2.11.0"), ("packaging", "26.3")):
@@ -74,10 +75,10 @@ def test_carried_packages_are_added_to_an_interpreter_that_has_torch_without_a_n
     shown = "import carried, packaging, torch; print(carried.VERSION, packaging.VERSION, torch.VERSION)"
     environ = os.environ | {
         "PYTHON": sys.executable,
-        "PYTHONPATH": str(packages),
+        "HOME": str(tmp_path),
         "PIP_INDEX_URL": "http://127.0.0.1:9",
     }
-    environ |= {"VENV": str(tmp_path / "venv")}
+    environ |= {"VENV": str(tmp_path / "venv"), "PYTHONPATH": str(tmp_path / "others")}
     ended = subprocess.run(["bash", "-c", line, shown], cwd=checkout, env=environ, capture_output=True, text=True)
     assert ended.stdout.split() == ["1.0", "26.3", "2.11.0"], ended.stderr
 

@@ -6,6 +6,7 @@ objects behind that crash the program later.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,9 +15,17 @@ from collections.abc import Sequence
 def start(words: Sequence[str]) -> int:
     """Run one command and return its exit status; `cli.main` handles the signals held back so far."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
+    _put_last(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     from cotenant.cli import main
 
     return main(words)
+
+
+def _put_last(places: Sequence[str]) -> None:
+    """Look for modules in these places of the caller's last, but in that of this package as before."""
+    ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 # pathlib may be another there.
+    last = {os.path.abspath(place) for place in places if place and os.path.realpath(place) != ours}  # noqa: PTH100
+    sys.path.sort(key=last.__contains__)
 
 
 def entry() -> None:

@@ -48,7 +48,9 @@ def main(argv: Sequence[str]) -> int:
             return EXIT_USAGE
         if error.name is None or error.name.partition(".")[0] == "cotenant":
             raise
-        remedy = "pip install cotenant" if INSTALLED else "pip install -r requirements.txt, or use ./run.sh"
+        remedy = (
+            "pip install --force-reinstall WHEEL" if INSTALLED else "pip install -r requirements.txt, or use ./run.sh"
+        )
         print(f"cotenant: The package '{error.name}' is missing. {remedy}.", file=sys.stderr)
         return EXIT_USAGE
     except BrokenPipeError:
@@ -75,7 +77,7 @@ LEFT_OUT = {
 
 def _room_left_out(room: str) -> CotenantError:
     folder = room.replace(".", "/")
-    remedy = "pip install --force-reinstall cotenant" if INSTALLED else f"git checkout common/{folder}"
+    remedy = "pip install --force-reinstall WHEEL" if INSTALLED else f"git checkout common/{folder}"
     return CotenantError(f"{LEFT_OUT[room]} {folder}, which this installation leaves out.", f"{remedy} brings it back.")
 
 

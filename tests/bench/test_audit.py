@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from bench.small import Small, record_of, warmed
-from cotenant.bench import Run
+from cotenant.bench import Run, flag
 from cotenant.bench.auditor import borders
 from cotenant.bench.loop import Loop
 from tenants.mistakes import Mistaken
@@ -35,6 +35,52 @@ def test_a_mistake_is_an_error(mistake: str, tmp_path: Path) -> None:
     assert all(errors[rule].startswith(begin) for rule, begin in MISTAKES[mistake].items()), errors
     audit = record["observed"]["audit"]
     assert (audit["steps"], audit["after"], len(audit["cost_ns"])) == (3, [3, 6, 9], 3)
+
+
+PERIOD = 63
+"""Of 9 observations of 20 batches the first audit falls on a step of this period."""
+
+
+class Honest(Small):
+    """Does at its first step, and in all of this period, `more` than training, as others do every 50th step."""
+
+    batch_size: int = 32
+    more: str = flag("validates", "--more", help="which")
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(nn.Linear(3, 2))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.steps = -1
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        if self.steps == 0 or (self.steps % PERIOD == 0 and self.more != "initialises"):
+            self.extra(run, batch)
+        loss = self.model(batch).square().mean()
+        run.update(loss, self.optimizer)
+        return loss
+
+    def extra(self, run: Run, batch: torch.Tensor) -> None:
+        with torch.no_grad(), torch.autocast(run.device.type, enabled=False):
+            if self.more == "validates":
+                self.model(torch.randn(1000, 3))
+            elif self.more == "initialises":
+                self.model.weight.copy_(torch.linalg.qr(torch.randn(1000, 3).T @ torch.randn(1000, 3))[0][:2])
+            else:  # as Shampoo's roots
+                root = torch.eye(64, dtype=torch.float64)
+                for _ in range(10):
+                    root = root @ root
+
+
+@pytest.mark.usefixtures("one_thread", "own_clock")
+@pytest.mark.parametrize("more", ["validates", "initialises", "roots"])
+def test_more_work_now_and_then_is_honest(more: str, tmp_path: Path) -> None:
+    words = f"--no-cuda --precision bf16 --repeat 9 --number 20 --more {more}"
+    record = record_of(Honest, tmp_path, words)
+    assert [one for one in record["findings"] if one["severity"] == "error"] == []
+    observed = record["observed"]
+    assert (observed["dtype"], observed["audit"]["differences"]) == ("bf16", [])
+    assert observed["audit"]["even"] == (more == "initialises")
 
 
 def test_borders_follow_from_the_amount_and_are_few_where_batches_are() -> None:

@@ -143,10 +143,12 @@ def test_a_failure_is_recorded_too(tmp_path: Path, capsys: pytest.CaptureFixture
     for error, outcome, sentence in (
         (RuntimeError(memory), "out_of_memory", "The host gave it no more memory. Try half the batch: --batch-size 2"),
         (ZeroDivisionError("by zero"), "failed", "ZeroDivisionError: by zero"),
+        # As a DataLoader raises it whose worker has died: no word of the runner's.
+        (ConnectionResetError("by peer"), "failed", "ConnectionResetError: by peer"),
     ):
         failing = type("Failing", (Small,), {"step": raising(error)})
-        assert session.run_benchmark(failing, ["--report", str(tmp_path / outcome)]) == 1
-        (path,) = (tmp_path / outcome).glob("*.FAIL.*.json")
+        assert session.run_benchmark(failing, ["--report", str(tmp_path / sentence[:8])]) == 1
+        (path,) = (tmp_path / sentence[:8]).glob("*.FAIL.*.json")
         record = read(path)
         assert (record["outcome"], record["message"], record["batch_size"]) == (outcome, sentence, 4)
         shown = capsys.readouterr().err

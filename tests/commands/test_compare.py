@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from commands.calling import Capture, call
+from commands.calling import Capture, call, vouched
 from cotenant.results.identity import unique_id
 from cotenant.results.store import write_record
 from results.made import ARGUMENTS, ISOLATION, NOON, a_lost_record, a_record, steady
@@ -22,7 +22,7 @@ FACTORS = (1.0, 1.004, 0.996, 1.002, 0.998)
 def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FACTORS, **fields: Any) -> Path:
     """Write launches of two tenants each, `slower` times as slow, on a day that follows from the directory's name."""
     directory.mkdir(exist_ok=True)
-    day = NOON + timedelta(days=ord(directory.name[0]))
+    day, paths = NOON + timedelta(days=ord(directory.name[0])), list[Path]()
     for uid, factor in enumerate(factors):
         for tenant in (0, 1):
             where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant)}
@@ -31,8 +31,8 @@ def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FAC
                 place=where,
                 common={"started": day + timedelta(minutes=uid)},
             )
-            write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid))
-    return directory
+            paths.append(write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid)))
+    return vouched(directory, paths)
 
 
 def run(capsys: Capture, *words: object) -> tuple[int, str, str]:
@@ -100,13 +100,14 @@ def test_different_work_is_refused_until_it_is_allowed(a: Path, tmp_path: Path, 
 
 def test_one_side_is_of_one_work_whatever_is_allowed(a: Path, tmp_path: Path, capsys: Capture) -> None:
     b = place(tmp_path / "b")
-    for uid, path in enumerate(sorted(b.iterdir())):
+    paths = sorted(b.glob("*.json"))
+    for uid, path in enumerate(paths):
         fields = json.loads(path.read_text())
         fields["isolation"]["backend"] = "v1" if uid % 4 else "none"
         fields["tenants"], fields["tenant"], fields["run_id"] = 1, 0, uid
         fields["start_time"] = (NOON + timedelta(minutes=uid)).isoformat()
         path.write_text(json.dumps(fields))
-    said = run(capsys, a, b, "--allow", "isolation", "--allow", "tenants")[1]
+    said = run(capsys, a, vouched(b, paths), "--allow", "isolation", "--allow", "tenants")[1]
     assert "INVALID  B has launches of different isolation: none and v1; name a directory of one" in said
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.commands import COMMANDS
+from cotenant.results.journal import FILE
 from pages import PAGE_OF, launches, runs
 from tenants.suites import RUN, job
 from workplace import make_workplace
@@ -118,6 +119,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A directory with invented records, and those of a suite that ran there."""
     place = Place(tmp_path_factory.mktemp("place"))
     make_workplace(place.folder)
+    (place.folder / "workspace/output" / FILE).unlink()  # `archive` takes what it names
     (place.folder / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))
     place.types(SUITE)
     return place

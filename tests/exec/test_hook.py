@@ -200,12 +200,12 @@ def test_alone_measure_is_a_plain_measurement() -> None:
         "exec/hook/*.py",
     ],
 )
-def test_what_runs_in_a_program_is_of_python_3_9(file: str) -> None:
+def test_what_runs_in_a_program_is_of_python_3_8(file: str) -> None:
     found = [path for path in PACKAGE.glob(file) if path.name not in ("lines.py", "supervise.py")]
     assert found
     for path in found:
         text = path.read_text()
-        tree = ast.parse(text, feature_version=(3, 9))
+        tree = ast.parse(text, feature_version=(3, 8))
         assert not [word for word in ("slots=True", "kw_only", "zip(strict", "itertools.pairwise") if word in text]
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         eager = [node.args[1] for node in calls if ast.unparse(node.func) == "isinstance"]

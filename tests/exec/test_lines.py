@@ -36,6 +36,14 @@ def test_nothing_counts_before_the_ready_line_and_a_group_that_is_no_number_coun
     assert counted(Counter(r"^step( \d+)?"), "step", "step 3") == [1, 3]
 
 
+def test_the_total_of_a_program_that_is_started_again_begins_at_zero() -> None:
+    counter, items = Counter(r"^step (\d+)"), list[float | None]()
+    for _ in range(3):
+        counter.begin()
+        items += counted(counter, "step 100")
+    assert items == [100, 100, 100]
+
+
 @given(st.lists(st.integers(0, 1000), min_size=1))
 def test_running_totals_add_up_to_the_last_one(steps: list[int]) -> None:
     items = counted(Counter(r"^(\d+)$"), *map(str, accumulate(steps)))

@@ -216,8 +216,8 @@ def scaled_by(updates: object, skipped: object) -> Record:
     return in_precision("fp16", dtype="fp16", updates_scaled=updates, updates_skipped=skipped)
 
 
-def rows_of(items: float, item_is_row: bool = True) -> Record:
-    part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row})
+def rows_of(items: float, item_is_row: bool = True, first: int | None = None) -> Record:
+    part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row, "rows": first})
     return a_record(told={"observations": observed([500.0] * 20, items), "part": part})
 
 
@@ -284,14 +284,20 @@ def counting(items: list[float]) -> Record:
 def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept: float = 0.9, **more: Any) -> Record:
     """A record of a launch by blocks, with the number of processors that its slice used in blocks of each kind.
 
-    Blocks of a kind lasted 1 s, or `lasted_s`, where 20 observations took 10 s; `starts` are those of a command.
+    Blocks of a kind lasted 1 s, or `lasted_s`, where 20 observations took 10 s; `starts` are those of a command. An
+    observation across a border holds the rest and a pause of `pause_s`, if there is one. `rested_ns` of a processor are
+    used at rest beside `rest`.
     """
     lasted_ns = round(more.pop("lasted_s", 1.0) * 1e9)
     loads = {"all": together, "only": alone, "rest": rest}
     spent = {kind: Spent(round(load * lasted_ns), lasted_ns) for kind, load in loads.items()}
-    sharers, starts = more.pop("sharers", 1), more.pop("starts", 1)
+    spent["rest"].processor_ns += more.pop("rested_ns", 0)
+    sharers, starts, pause_s = more.pop("sharers", 1), more.pop("starts", 1), more.pop("pause_s", 0)
     blocks = Blocks(9, 41, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
     rows = [replace(row, block=index // 5, kept=True) for index, row in enumerate(steady()[5:])]
+    if pause_s:
+        across_ns, end_ns = round((0.5 + pause_s) * 1e9) + lasted_ns, rows[-1].end_ns
+        rows.append(replace(rows[-1], start_ns=end_ns, end_ns=end_ns + across_ns, block=None, kind="", kept=False))
     part = a_part()
     part["observed"] |= {"starts": starts}
     told = {"observations": rows, "skip": 0, "blocks": blocks, "kept": Kept(kept, (0.8, 1.0), 9), "part": part}

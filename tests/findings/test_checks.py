@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from cotenant.finding import Finding, Severity
 from cotenant.findings import Answer, Check, ask_all
 from cotenant.findings.checks import CHECKS, EVERY_SUITE
@@ -36,6 +38,7 @@ from cotenant.findings.checks.jobs import (
     torch,
 )
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
+from cotenant.findings.rules import with_findings
 from cotenant.isolation.device_modes import share_mode
 from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking, Speed
@@ -46,6 +49,7 @@ from cotenant.machine.virtual import Virtual
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server
 from golden import check_golden
 from machine.invented import GIB, device, machine
+from results.made import a_record
 
 NMS = "RuntimeError: operator torchvision::nms does not exist"
 REFUSED = Finding("not_isolated", "error", "Isolation is required.", "Run as root.")
@@ -190,6 +194,14 @@ def test_of_a_host_in_good_order_nothing_is_said_and_every_check_knows_a_fault()
     assert {check.name for check, changes in CASES if asked(check, **changes).findings} == {
         check.name for check in CHECKS
     }
+
+
+def test_swap_that_was_used_before_a_launch_spoils_no_number() -> None:
+    """A launch that swaps has a finding of its own, `swapped`."""
+    for changes in ({"isolation": LOOSE}, {"isolation": None}):
+        found = asked(swap, memory=HostMemory(1, 1, GIB, GIB // 2), **changes).findings
+        (weighed,) = with_findings([replace(a_record(), findings=list(found))])
+        assert [finding.severity for finding in (*found, *weighed.findings)] == ["warning", "info"]
 
 
 def test_questions_that_do_not_arise_are_not_asked() -> None:

@@ -27,6 +27,9 @@ seen = {"words": words, "files": sorted(os.listdir(out))}
 seen |= {"base": os.environ["BASE"]}
 (out / f"s.both.R{rank}.D0.json").write_text(json.dumps(seen))
 print(f"node {rank} runs", flush=True)
+print(f"As a page: cotenant report {out}", end="", flush=True)
+time.sleep(0.2)
+print(f" --html page.html; a log is {out.absolute()}/logs/a.log", flush=True)
 print("a note", file=sys.stderr, flush=True)
 deed = deeds.get(rank, "0")
 try:
@@ -70,7 +73,9 @@ def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -
     # Node 0 ends with the status of a suite with a failed job.
     run = Run(place, LocalCluster(("n1", "n2", "n3")), "0=1", resume=True)
     assert (run.status, run.lines) == (1, [f"Ray nodes: n1, n2. The records come to {place}/out."])
-    assert run.printed == [b"node 0 runs\n", b"a note\nIsolation is required.\n"]
+    log = run.cluster.orders["n1"].folder / "output/logs/a.log"
+    page = f"As a page: cotenant report {place}/out --html page.html; a log is {log}"
+    assert run.printed == [f"node 0 runs\n{page}\n".encode(), b"a note\nIsolation is required.\n"]
     seen = [
         json.loads((run.cluster.orders[name].folder / "output" / f"s.both.R{rank}.D0.json").read_bytes())
         for rank, name in enumerate(("n1", "n2"))
@@ -84,8 +89,8 @@ def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -
     assert endpoint.startswith("127.0.0.1:")
     for rank in (0, 1):
         place_of = ["--launcher", "torchrun", "--nnodes", "2", "--node-rank", str(rank), "--rdzv-endpoint", endpoint]
-        flags = ["run", "--jobs", "s.json", "--resume", *place_of, "--outdir", "output"]
-        assert words[rank] == [*flags, "--", "0=1"]
+        flags = ["run", "--jobs", "s.json", "--resume", *place_of, "--outdir"]
+        assert words[rank] == [*flags, str(run.cluster.orders[f"n{rank + 1}"].folder / "output"), "--", "0=1"]
     assert {each["base"] for each in seen} == {str(place / "base")}
 
 
@@ -105,7 +110,8 @@ def test_what_ends_one_node_ends_all_and_is_named(
     rest = "n2" if lost == "n1" else "n1"
     assert (run.status, run.lines[1:]) == (status, [line, f"What still runs is ended: {rest}."])
     if rest == "n1":
-        assert run.printed[0] == b"node 0 runs\nInterrupted by SIGINT\n"
+        assert run.printed[0].startswith(b"node 0 runs\n")
+        assert run.printed[0].endswith(b"\nInterrupted by SIGINT\n")
         assert [path.name for path in run.output.iterdir()] == ["s.both.R0.D0.json"]
 
 
@@ -149,7 +155,7 @@ def test_the_command_sends_its_flags_and_its_job_file(
     jobs.write_text('[{"name": "a", "cmd": "/bin/true", "cgroup": "all"}]')
     by_ray = ["--launcher", "ray", "--nnodes", 2, "--jobs", jobs, "--outdir", place / "out"]
     status, out, errors = call(capsys, *by_ray, "--", "1=0")
-    assert (status, out) == (0, "node 0 runs\n")
+    assert (status, out.splitlines()[0]) == (0, "node 0 runs")
     assert errors.startswith(f"Ray nodes: n1, n2. The records come to {place}/out.\na note\n")
     order = made[0].orders["n2"]
     assert order.files == {"mine.json": jobs.read_bytes()}

@@ -32,7 +32,7 @@ FILES: dict[str, dict[str, object]] = {
         "memory.usage_in_bytes": 2048,
         "memory.max_usage_in_bytes": 4096,
         "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0",
-        "memory.stat": f"cache 0\nhierarchical_memory_limit {UNLIMITED}",
+        "memory.stat": f"total_active_file 256\ntotal_inactive_file 512\nhierarchical_memory_limit {UNLIMITED}",
     },
     "cpuacct": {"cpuacct.usage": 7},
     "freezer": {"freezer.state": "THAWED"},

@@ -32,6 +32,7 @@ FILES: dict[str, dict[str, object]] = {
         "memory.oom.group": "0",
         "memory.current": 2048,
         "memory.peak": 4096,
+        "memory.stat": "anon 1024\nactive_file 256\ninactive_file 512",
         "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0",
     },
     "pids": {"pids.max": "max", "pids.current": 0, "pids.peak": 0, "pids.events": "max 0"},

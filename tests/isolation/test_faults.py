@@ -144,7 +144,7 @@ def test_counters_of_the_kernel(either: FaultyFiles) -> None:
     stats = [path / "cpu.stat" for path in (either.at("memory"), *either.at("memory").parents[:5])]
     throttled = sum("nr_throttled" in stat.read_text() for stat in stats if stat.exists())
     wanted = {
-        "v1": Counters(processor_ns=7, memory_peak_bytes=4096, pids=0, oom_kills=3),
+        "v1": Counters(processor_ns=7, memory_peak_bytes=4096, memory_cache_bytes=768, pids=0, oom_kills=3),
         "v2": Counters(
             processor_ns=7000,
             throttled_ns=5000 * throttled,
@@ -156,6 +156,7 @@ def test_counters_of_the_kernel(either: FaultyFiles) -> None:
             stalled_io_some_us=70,
             stalled_io_full_us=60,
             memory_peak_bytes=4096,
+            memory_cache_bytes=768,
             pids=0,
             pids_peak=0,
             pids_refused=4,

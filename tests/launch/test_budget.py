@@ -54,6 +54,17 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         assert not found(record, "budget")
 
 
+def test_steps_longer_than_the_budget_end_the_launch_with_what_there_is(loose: Suites) -> None:
+    """By their warm-up 40 observations fit; of those that are made, each lasts 4 s."""
+    words = ["--repeat", 40, "--number", 1, "--sleep", 4, "--warm-up-ns", 50_000_000]
+    loose.run([job("rogue.py", *words, name="slow")], "--users", 2, "--budget", "2s", status=0)
+    for record in loose.records():
+        made = len(record["observations"])
+        assert 2 <= made <= 4
+        assert (record["repeat"], record["skip"], record["statistics"]["n"]) == (made, made // 3, made - made // 3)
+        assert load_s(record) < 12 + 4.5
+
+
 def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) -> None:
     """Rates of a sleeping tenant are within a half of their median at the first look.
 

@@ -12,7 +12,7 @@ import pytest
 
 from cotenant.launch.capacity import CapacityRun
 from cotenant.launch.crowd import Crowd, CrowdSchedule, blocks_in_a_round, values_of
-from cotenant.launch.crowd_launches import SuiteLaunches, p95_rounds
+from cotenant.launch.crowd_launches import SuiteLaunches, needed_bytes, p95_rounds
 from cotenant.launch.schedule import ALL, ONLY, Passed
 from cotenant.results.record import Observed, Record
 from cotenant.stats.capacity import NOBODY, AloneUse, Carried, CrowdUse, Requirement, Standing
@@ -121,6 +121,12 @@ def test_a_search_that_memory_ends_again_and_again_leaves_time_to_confirm() -> N
     assert machine.launched[4:8] == [("SteadyCrowd", users) for users in (2, 2, 2, 3)]
     assert (found.users, found.settled, found.by_memory) == (2, True, True)
     assert found.seconds < 200.0
+
+
+def test_page_cache_that_the_kernel_gives_back_is_no_need() -> None:
+    assert needed_bytes({"memory_peak_bytes": 8 * GIB, "memory_cache_bytes": 7 * GIB}) == GIB
+    assert needed_bytes({"memory_peak_bytes": GIB, "memory_cache_bytes": None}) == GIB
+    assert needed_bytes({}) is None
 
 
 def test_a_single_user_is_bound_by_processors_as_it_is_alone() -> None:

@@ -21,7 +21,7 @@ REASON = ("failed", "It was odd.")
 
 
 def tenant(*sent: str, **fields: Any) -> Any:
-    return SimpleNamespace(all_ranks=lambda what: what in sent, **fields)
+    return SimpleNamespace(all_ranks=lambda what: what in sent, spec=SimpleNamespace(foreign=None), **fields)
 
 
 @pytest.mark.parametrize("on_oom", ["group", "process"])
@@ -67,6 +67,16 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
     until_s, (outcome, message) = after_stop(tenant(ranks=ranks), 10)
     assert begin_s + limit_s <= until_s <= time.monotonic() + limit_s
     assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
+
+
+def test_a_step_longer_than_the_budget_is_said_before_go() -> None:
+    ranks: Any = [SimpleNamespace(ready={"warm_up_ns": [step_s * 10**9, step_s * 10**9]}) for step_s in (5, 26)]
+    assert (
+        Limits(budget_s=6)
+        .long_step(ranks)
+        .startswith("warning: A step takes 26 s, and the budget is 6 s: the launch ends with the step after 16 s.")
+    )
+    assert Limits(budget_s=27).long_step(ranks) == Limits().long_step(ranks) == ""
 
 
 def test_a_record_names_what_changes_what_is_measured() -> None:

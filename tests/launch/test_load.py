@@ -13,7 +13,7 @@ import pytest
 from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import Enough, MeasuredLoad, expected_s
+from cotenant.launch.load import GO_DELAY_NS, Enough, MeasuredLoad, expected_s
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, Passed
@@ -189,13 +189,22 @@ def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_an_interval_of_e
     several = [[*STEADY, *STEADY], [*STEADY, 100.0], [*STEADY, *STEADY]]
     tenants, enough = [tenant(number, *rates) for number, rates in enumerate(several)], spending(8.0, skip=2)
     tenants[2].ranks[0].done = True
-    enough.look(tenants, 100 * SECOND)
+    enough.look(tenants, 19 * SECOND - 1)
     observe(tenants[1].ranks[0], 100.0)
     enough.look(tenants, 11 * SECOND - 1)
     assert sent(*tenants) == [[], [], []]
     for _ in range(2):
         enough.look(tenants, 11 * SECOND)
     assert sent(*tenants) == [["enough"], ["enough"], []]
+
+
+def test_a_budget_and_its_grace_end_all_with_what_there_is() -> None:
+    for budget_s, latest_s in ((8.0, 18), (60.0, 120)):
+        tenants, enough = [tenant(0, 100.0), tenant(1)], spending(budget_s, skip=2)
+        enough.look(tenants, (latest_s + 1) * SECOND - 1)
+        assert sent(*tenants) == [[], []]
+        enough.look(tenants, (latest_s + 1) * SECOND)
+        assert sent(*tenants) == [["enough"], ["enough"]]
 
 
 def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough() -> None:
@@ -212,6 +221,11 @@ def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough
 def load_of(measured: Tenant, amount: Amount, limits: Limits | None = None) -> MeasuredLoad:
     cast(Any, measured).live = type("Live", (), {"counters": Counters})()
     return MeasuredLoad(limits or Limits(), {0: Allowance(amount, amount)}, Meters(()), [measured])
+
+
+def test_a_slow_look_at_the_hosts_processes_comes_before_t0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.launch.load.WorkReadings", lambda tenants: time.sleep(2 * GO_DELAY_NS / 1e9))
+    assert load_of(tenant(), Amount(1, 1, 0)).t0_ns > time.perf_counter_ns()
 
 
 def test_by_blocks_the_end_is_said_once() -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from commands.calling import Capture, call, write
+from commands.calling import Capture, call
 from cotenant.errors import CotenantError
 from cotenant.findings.rules import with_findings
 from cotenant.proof.archive import MANIFEST, make_archive, packed, unpack
 from cotenant.proof.verify import checks_of
 from cotenant.results.journal import FILE, Journal, Launched, Started, append, read_journal
 from cotenant.results.record import Record
+from cotenant.results.store import write_record
 from cotenant.stats.tenants import common_load, overlap
 from report.making import launch
 from results.made import ISOLATION, hashes
@@ -53,9 +55,8 @@ def begun(directory: Path, *launches: str) -> None:
 
 def launched(directory: Path, label: str, records: list[Record], uid: int = 0) -> None:
     """Write the records of a launch as a suite does, and name them in its journal."""
-    before = set(directory.glob("*.json"))
-    write(directory, records)
-    files = hashes(sorted({*directory.glob("*.json")} - before))
+    directory.mkdir(exist_ok=True)
+    files = hashes([write_record(directory, one, datetime.fromisoformat(one.start_time)) for one in records])
     outcomes = ("completed",) * len(records)
     append(directory, Launched(suite="baselines", uid=uid, label=label, time="t", outcomes=outcomes, records=files))
 

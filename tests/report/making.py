@@ -20,9 +20,10 @@ from cotenant.finding import Finding
 from cotenant.report.grid import Grid
 from cotenant.report.renderers import as_csv, show, terminal
 from cotenant.report.summary import Summary, summarise
+from cotenant.results.build import kept_by_blocks
 from cotenant.results.columns import schema
 from cotenant.results.read import read_records
-from cotenant.results.record import Record, encode
+from cotenant.results.record import Observed, Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows
 from cotenant.stats.kept import Kept
 from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
@@ -69,6 +70,7 @@ def launch(
     for tenant in range(tenants):
         slower = 1 + 0.01 * tenant + 0.02 * uid
         where = {"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant), "run_id": uid}
+        where |= {"run_words": ["run", "--users", str(tenants)]}
         told = {"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")}
         found.append(a_record(where | (place or {}), told, common))
     return found
@@ -160,6 +162,22 @@ def everything() -> Summary:
     return summary_of(records)
 
 
+def in_blocks(record: Record, kept: Kept) -> Record:
+    """The record with a block alone behind each one beside the others, of whose rate it keeps so much."""
+    factor = kept.value
+    for _ in range(2):  # The first time shows how far the mean over rounds lies from the factor.
+        start_ns, rows = T0_NS, list[Observed]()
+        for index, row in enumerate(record.observations):
+            for kind, took_ns in (("all", row.took_ns), ("only", round(row.took_ns * factor))):
+                where = {"block": len(rows), "kind": kind, "kept": index >= record.skip}
+                rows.append(replace(row, start_ns=start_ns, end_ns=start_ns + took_ns, **where))
+                start_ns += took_ns
+        found = kept_by_blocks(rows)
+        assert found is not None
+        factor *= kept.value / found.value
+    return replace(record, observations=rows, kept=kept)
+
+
 def lost(name: str, uid: int) -> list[Record]:
     """A launch whose second tenant ran out of memory."""
     outcomes = [("aborted", "User 1 ended."), ("out_of_memory", "It needed more.")]
@@ -209,5 +227,6 @@ def beside_dram(
             ends = (0.98 * of, 1.02 * of) if rounds > 2 else None
             mix = "+".join(names)
             record = replace(record, name=f"{names[number]}.in.{mix}", mix=mix, neighbours=[names[1 - number]])
-            made.append(replace(record, tenants=2, tenant=number, run_id=uid, kept=Kept(of, ends, rounds), findings=[]))
+            record = in_blocks(record, Kept(of, ends, rounds))
+            made.append(replace(record, tenants=2, tenant=number, run_id=uid, findings=[]))
     return made

@@ -24,6 +24,7 @@ from cotenant.stats.capacity import (
     estimates_of,
 )
 from machine.invented import device, machine
+from report.making import text_of
 
 GIB = 1 << 30
 ALONE = AloneUse(100.0, "image", 1.9, 2, 3 * GIB // 2, 12, None)
@@ -52,6 +53,12 @@ def found(users: int, shares: dict[int, float], spread: float = 0.01) -> Carried
 
 
 HELD = found(4, {4: 0.55, 5: 0.45})
+
+
+def test_a_program_that_counts_its_own_steps_is_unaudited() -> None:
+    said = replace(HELD, alone=replace(ALONE, audited=False))
+    assert "alone 100.0 image/s; unaudited; " in text_of(*capacity_grids([said]))
+    assert "unaudited" not in text_of(*capacity_grids([HELD]))
 
 
 def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> None:

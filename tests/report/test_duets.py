@@ -46,7 +46,7 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     assert '<span class="bad">SLOWER</span>' in html(duets_grid(summary.in_duets))
     (row,) = rows_of(duets_grid(summary.in_duets))
     assert [*row.values()][5:9] == ["0.924", "0.876", "0.974", "41"]
-    assert [*row.values()][-4:] == ["SLOWER", "", "'--batch-size 64", "'--batch-size 128"]
+    assert [*row.values()][-5:] == ["SLOWER", "1", "", "'--batch-size 64", "'--batch-size 128"]
 
 
 def test_a_duet_is_one_launch_and_in_no_comparison() -> None:
@@ -60,6 +60,13 @@ def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
     (row,) = rows_of(duets_grid(summary_of(unclear).in_duets))
     assert (row["verdict"], row["settled_s"]) == ("UNCLEAR", "142.0")
     assert all(row.values())
+
+
+def test_a_duet_of_programs_that_count_their_own_steps_is_unaudited() -> None:
+    for audited in (True, False):
+        records = summary_of(duet(audited=audited)).in_duets
+        assert ("SLOWER unaudited" in " ".join(text_of(duets_grid(records)).split())) is not audited
+        assert [row["audited"] for row in rows_of(duets_grid(records))] == [str(int(audited))]
 
 
 def line(records: list[Record]) -> DuetLine:

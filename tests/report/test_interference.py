@@ -31,7 +31,7 @@ from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.stats.kept import Kept
 from golden import check_golden
-from report.making import UNSLICED, fields_of, frame, launch, lost, quick, rows_of, solo, summary_of, text_of
+from report.making import UNSLICED, fields_of, frame, in_blocks, launch, lost, quick, rows_of, solo, summary_of, text_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -258,7 +258,9 @@ def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere
     for text in (printed(records, 200), page("A page", summary, {})):
         assert "quick: few observations alone" in text
     assert re.search(r"interference 20.4 % \(\S+ %, 20o, quick\)", text_of(*suite_grids(summary)))
-    expected = r"image/s; each user keeps 80 % \(\d\d to \d\d %\) of what it has alone \(quick baseline\)"
+    expected = (
+        r"image/s; each user keeps 80 % \(\d\d to \d\d % within one launch\) of what it has alone \(quick baseline\)"
+    )
     assert re.search(expected, answer(summary))
 
 
@@ -283,7 +285,7 @@ def rates_of(records: list[Record]) -> list[float]:
 def by_blocks(name: str, uid: int, kept: float = 0.9) -> list[Record]:
     """A launch by blocks whose first tenant keeps this share of its rate alone, and whose second keeps 0.1 less."""
     shares = [Kept(share, (share - 0.02, share + 0.02), 9) for share in (kept, kept - 0.1)]
-    return [replace(one, kept=share) for one, share in zip(launch(name, uid), shares, strict=True)]
+    return [in_blocks(one, share) for one, share in zip(launch(name, uid), shares, strict=True)]
 
 
 def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
@@ -294,7 +296,7 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     (job,) = summary_of(by_blocks("vae", 0)).jobs
     assert job.alone.of("0")[0] == pytest.approx(job.together.of("0")[0] / 0.9)
     assert answer(summary_of(by_blocks("vae", 0))).startswith(
-        "vae: each user gets 7688 and 7604 image/s; users differ: user 0 keeps 90 % and user 1 keeps 80 % of what"
+        "vae: each user gets 7688 and 7604 image/s; each user keeps 85 % (83 to 87 % within one launch) of what it has"
     )
     text = page("A title", summary_of(by_blocks("vae", 0)), {})
     for shown in (text, printed(by_blocks("vae", 0), 120)):

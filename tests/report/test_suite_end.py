@@ -105,7 +105,7 @@ def test_tenants_alone_say_what_neighbours_cost() -> None:
     records = [*making.launch("vae"), *making.solo("vae", mean_ms=400)]
     text = printed(records, 200)
     assert re.search(r"interference 20\.0 % \(\S+ %, 20o\)", text)
-    assert re.search(r"each user keeps 80 % \(\d\d to \d\d %\) of what it has alone", text)
+    assert re.search(r"each user keeps 80 % \(\d\d to \d\d % within one launch\) of what it has alone", text)
     assert "alone: a user alone in its slice" not in text
     assert "alone: a user alone in its slice" in printed(records, 200, verbose=True)
 

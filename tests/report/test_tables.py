@@ -135,8 +135,9 @@ def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
 
 def test_power_of_a_launch_by_blocks_is_none_of_its_rate_together() -> None:
     def by_blocks(one: Record) -> Record:
-        *others, last = one.observations
-        return replace(one, observations=[*others, replace(last, kind="only", kept=False)])
+        last = one.observations[-1]
+        after = replace(last, start_ns=last.end_ns, end_ns=last.end_ns + last.took_ns, kind="only", kept=False)
+        return replace(one, observations=[*one.observations, after])
 
     records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200]))
     lines = tables_of([by_blocks(one) for one in records])["fp32"]

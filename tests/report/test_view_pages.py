@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 from datetime import timedelta
 
 import pytest
@@ -64,31 +65,54 @@ def test_a_duet_alone_is_a_page_with_its_verdict_and_without_users() -> None:
 LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", value=7.0, effect=0.05)
 
 
+RUN = "--jobs mine/j.json --users 4 --isolation require --outdir out --uid 3"
+
+
 @pytest.mark.parametrize(
-    ("place", "command"),
+    ("run", "place", "command"),
     [
-        ({}, "./run.sh --jobs baselines --name vae,wlm -- --skip 7"),
-        ({"suite": "tweaked"}, "./run.sh --jobs tweaked.json --name vae,wlm -- --skip 7"),
-        ({"suite": "exec"}, ""),  # only its user knows its command
-        ({"name": "vae.in.lab"}, ""),
-        ({"name": "vae.duet.A"}, ""),
-        ({"name": "vae.c2"}, "./run.sh --jobs baselines --name vae -- --skip 7"),  # --name knows no cells
+        ("", {}, "--name vae,wlm -- --skip 7"),
+        (RUN, {}, f"{RUN} --name vae,wlm -- --skip 7"),
+        (f"{RUN} --baseline blocks --resume", {}, f"{RUN} --baseline blocks --name vae,wlm -- --skip 7"),
+        ("--name=vae,wlm,ssd -- --skip 2 --lr 1", {}, "--name vae,wlm -- --lr 1 --skip 7"),
+        ("--users 2", {"name": "vae.c2"}, "--users 2 --name vae -- --skip 7"),
+        ("--mix vae,wlm", {"name": "vae.in.lab"}, "--mix vae,wlm -- --skip 7"),
+        ("--duet vae -- --- --lr 1", {"name": "vae.duet.A"}, None),  # behind -- stands one side
+        ("exec --users 2 -- python s.py", {"suite": "exec"}, None),
     ],
 )
-def test_a_first_step_has_a_command_with_the_jobs_that_it_helps(place: dict[str, str], command: str) -> None:
+def test_a_remedy_is_the_recorded_run_with_its_change(run: str, place: dict[str, str], command: str | None) -> None:
     wild = Finding("same_seed", "warning", "One seed.", "Give another.")
+    place |= {"run_words": shlex.split(run if run.startswith("exec") else f"run {run}")}
     late = launch("vae", findings=(LATE, wild), place=place) + launch("wlm", findings=(LATE,), place=place)
     summary = summary_of(late)
-    assert [step.command for step in first_steps(summary.findings)] == [command] * bool(command)
-    if not place:
-        assert command in Reader(page_of(summary)).text
+    wanted = [f"./run.sh {command}"] if command else []
+    assert [step.command for step in first_steps(summary.findings)] == wanted
+    if wanted:
+        assert wanted[0] in Reader(page_of(summary)).text
+
+
+def test_a_program_of_exec_is_started_again_as_it_was() -> None:
+    busy, run = (
+        Finding("foreign_load", "warning", "Others ran.", value=0.5, effect=0.1),
+        "exec --users 2 -- python s.py",
+    )
+    place = {"suite": "exec", "run_words": shlex.split(run)}
+    (step,) = first_steps(summary_of(launch("s", findings=(busy,), place=place)).findings)
+    assert step.command == f"./run.sh {run}"
+
+
+def test_records_without_their_run_have_no_command() -> None:
+    assert not first_steps(summary_of(launch("vae", findings=(LATE,), place={"run_words": []})).findings)
 
 
 def test_the_command_that_skips_what_was_loaded_ahead_observes_more() -> None:
     """The job's own 20 observations would all be skipped, which it refuses."""
     ahead = Finding("loaded_ahead", "warning", "The first 15 of 15.", "Skip them: --skip 32.", value=32.0, effect=0.1)
-    (step,) = first_steps(summary_of(launch("vae", findings=(ahead,))).findings)
-    assert step.command == "./run.sh --jobs baselines --name vae -- --skip 32 --repeat 96"
+    (step,) = first_steps(
+        summary_of(launch("vae", findings=(ahead,), place={"run_words": ["run", "--users", "2"]})).findings
+    )
+    assert step.command == "./run.sh --users 2 --name vae -- --skip 32 --repeat 96"
 
 
 def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:

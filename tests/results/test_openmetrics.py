@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.results.openmetrics import ENDED, GAUGES, KEY, LABELS
-from report.making import BUSY, launch, lost
+from report.making import BUSY, launch, lost, solo
 from results.made import NOON
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +65,16 @@ def test_a_failure_takes_the_place_of_an_older_success(tmp_path: Path, capsys: C
     read = exported(capsys, write(tmp_path / "out", [*launch("vae"), *failed]))
     assert (read["completed", "vae", "0"], read["completed", "vae", "1"]) == (0, 0)
     assert ("rate_items_per_second", "vae", "0") not in read
+
+
+def test_users_of_an_older_launch_have_no_series(tmp_path: Path, capsys: Capture) -> None:
+    four, two = launch("vae", 0, tenants=4), launch("vae", 1, tenants=2)
+    alone = [*solo("vae", 0, tenants=2), *solo("vae", 1, tenants=2)[:1]]
+    read = exported(capsys, write(tmp_path / "out", [*four, *two, *alone]))
+    assert {(name, tenant) for gauge, name, tenant in read if gauge == "completed"} == {
+        *(("vae", tenant) for tenant in "01"),
+        *(("vae.solo", tenant) for tenant in "01"),
+    }
 
 
 def test_devices_of_the_original_without_tenants_are_series_of_their_own(tmp_path: Path, capsys: Capture) -> None:

@@ -11,17 +11,16 @@ from typing import Any
 
 import polars as pl
 import pytest
-from msgspec.structs import replace
 
-from commands.calling import Capture, call, refusal
+from commands.calling import Capture, call, refusal, vouched
 from cotenant.results.decoded import EDITED, Skipped
-from cotenant.results.journal import FILE, Launched, append
+from cotenant.results.journal import FILE
 from cotenant.results.launches import launches_of
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.results.record_files import planned_jobs, records_in
 from cotenant.results.store import write_record
-from results.made import NOON, a_record, hashes
+from results.made import NOON, a_record
 
 OLD: dict[str, Any] = {
     "name": "vae",
@@ -53,9 +52,7 @@ def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys:
     times = [NOON + timedelta(minutes=uid) for uid in range(2)]
     records = [a_record({"run_id": uid, "tenants": 1}, common={"started": time}) for uid, time in enumerate(times)]
     paths = [write_record(tmp_path, record, time) for record, time in zip(records, times, strict=True)]
-    entry = Launched(suite="baselines", uid=0, label="vae", time="t", outcomes=("completed",), records={})
-    for uid, path in enumerate(paths):
-        append(tmp_path, replace(entry, uid=uid, records=hashes([path])))
+    vouched(tmp_path, paths)
     assert read_records([tmp_path]).frame["invalid"].to_list() == [False, False]
     fields = json.loads(paths[1].read_text())
     fields["statistics"]["median"] *= 3
@@ -73,6 +70,41 @@ def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys:
     assert pl.read_csv(exported)["path"].unique().to_list() == [str(paths[0])]
     (tmp_path / FILE).write_text("junk\n")
     assert "so no record is held against it; skipped." in said_by(capsys, "report", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"statistics": {"median": 3 * 7680.0}}, "Its statistics.median is 23040, and "),
+        ({"train_item": {"avg": 1.0}}, "Its train_item.avg is 1, and "),
+        ({"observations": None}, "This record has a rate, and its observations are missing, impossible, or overlap."),
+        ({"kept": {"value": 0.99}}, "Its kept.value is 0.99, and unknown by its own observations."),
+        ("negative", "impossible, or overlap."),
+        ("overlapping", "impossible, or overlap."),
+    ],
+)
+def test_a_record_without_a_journal_that_contradicts_itself_is_invalid(
+    change: dict[str, Any] | str, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = write_record(tmp_path, a_record({"tenants": 1}), NOON)
+    fields = json.loads(path.read_text())
+    copied = "No journal vouches for 1 of 1 record: it stands beside records as cotenant.journal; copy both."
+    assert said_by(capsys, "report", tmp_path).count(copied) == 1
+    assert read_records([tmp_path]).frame["trust"].to_list() == ["clean"]
+    if isinstance(change, dict):
+        for name, value in change.items():
+            fields[name] = value and (fields[name] or {}) | value
+    else:
+        row, before = fields["observations"][9], fields["observations"][8]
+        moved_ns = row["start_ns"] - before["start_ns"] if change == "overlapping" else 0
+        row["start_ns"], row["end_ns"] = row["start_ns"] - moved_ns, row["end_ns"] - (moved_ns or 10**12)
+    path.write_text(json.dumps(fields))
+    exported = tmp_path / "rows.csv"
+    for words in (["report", tmp_path], ["compare", tmp_path, tmp_path], ["export", tmp_path, "--out", exported]):
+        heard = said_by(capsys, *words)
+        assert said in heard, words
+        assert copied in heard, words
+    assert pl.read_csv(exported).select("trust", "error_findings").rows() == [("invalid", "contradicted")]
 
 
 def said_by(capsys: Capture, *words: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, lasting, range_ns, steady_ns, within
+from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, lasting, latest_ns, range_ns, steady_ns, within
 
 LEAST_KEPT = 6
 """Fewest kept observations that have an interval."""
@@ -28,8 +28,10 @@ def test_the_most_that_fits_is_kept_of_what_was_asked(asked: Amount, batch_ns: i
     assert 1 <= got.repeat <= asked.repeat
     assert 0 <= got.skip <= asked.skip
     assert got.skip < got.repeat
-    # The kept observations are enough for an interval, unless fewer were requested.
-    assert got.repeat - got.skip >= min(LEAST_KEPT, asked.repeat - asked.skip)
+    # The kept observations are enough for an interval, unless fewer were requested or fit into the longest time.
+    is_enough = got.repeat - got.skip >= min(LEAST_KEPT, asked.repeat - asked.skip)
+    assert is_enough or (got.repeat + 1) * batch_ns > latest_ns(budget_ns)
+    assert got.repeat == 1 or got.batches * batch_ns <= latest_ns(budget_ns)
     is_least = got.number == 1 and got.repeat - got.skip <= LEAST_KEPT
     assert got.batches * batch_ns <= budget_ns or is_least
     if asked.batches * batch_ns <= budget_ns:
@@ -57,9 +59,10 @@ def test_a_larger_budget_never_gives_less(asked: Amount, batch_ns: int, one_ns: 
         (Amount(30, 20, 5), 1, 60, Amount(3, 20, 5)),
         (Amount(30, 20, 5), 5, 60, Amount(1, 12, 4)),
         (Amount(30, 20, 5), 7.5, 60, Amount(1, 8, 2)),
-        (Amount(30, 20, 5), 30, 60, Amount(1, 9, 3)),
-        (Amount(30, 20, 5), 61, 60, Amount(1, 9, 3)),
-        (Amount(30, 3, 1), 61, 60, Amount(1, 3, 1)),
+        (Amount(30, 20, 5), 30, 60, Amount(1, 4, 1)),
+        (Amount(30, 20, 5), 8, 6, Amount(1, 2, 0)),
+        (Amount(30, 20, 5), 61, 60, Amount(1, 1, 0)),
+        (Amount(30, 3, 1), 61, 60, Amount(1, 1, 0)),
         (Amount(1, 9, 0), 10, 60, Amount(1, 6, 0)),
         (Amount(4, 9, 8), 1, 30, Amount(3, 9, 8)),
         (Amount(4, 9, 8), 5, 30, Amount(1, 6, 2)),

@@ -40,10 +40,11 @@ def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
     assert differences_of([0.0, 0.01], 0.1, 4).range == 1
 
 
-def test_one_launch_tells_by_its_rounds_alone() -> None:
-    sure, apart = Kept(0.9, (0.88, 0.92), 9), Kept(0.8, (0.78, 0.82), 9)
+def test_one_launch_tells_nothing_of_others() -> None:
+    sure, apart = Kept(0.9, (0.88, 0.92), 9, "launches"), Kept(0.8, (0.78, 0.82), 9, "launches")
     found = differences_by_intervals([sure, apart])
     assert found.p < 0.001
     assert (found.least, found.freedom) == (1, 16)
     assert differences_by_intervals([sure, Kept(0.8, None, 1)]) is None
-    assert differences_by_intervals([sure, Kept(0.8, (0.78, 0.82), 25, "observations")]) is None
+    for over in ("rounds", "observations"):
+        assert differences_by_intervals([sure, Kept(0.8, (0.78, 0.82), 25, over)]) is None

@@ -33,9 +33,9 @@ def load(
 
         >>> result = cotenant.load("output", name="vae")
         >>> print(result)
-        vae: each user gets 7682 and 7605 image/s; each user keeps 90 % (90 to 91 %) of what it has alone. Users of
-        a job are served equally, as far as noise lets tell. The launches of a job lie within 240 s: another hour may
-        have other rates.
+        vae: each user gets 7682 and 7605 image/s; each user keeps 90 % (90 to 91 %) of what it has alone. No
+        difference between users of a job was detected. The launches of a job lie within 240 s: another hour may have
+        other rates.
     """
     paths = [Path(place) for place in places] or [output_directory()]
     records, skipped = read(paths, tell or (lambda sentence: None))

@@ -9,10 +9,11 @@ import polars as pl
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.results.decoded import skipped_sentences
+from cotenant.results.journal import FILE
 from cotenant.results.read import Records, read_records
 from cotenant.results.table import AT, Table
 from cotenant.suite.jobfile import matches
-from cotenant.text import printable
+from cotenant.text import many, printable
 
 Tell = Callable[[str], object]
 """Takes sentences for the user, one at a time."""
@@ -25,17 +26,25 @@ def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
     """
     records = read_records(list(places))
     skipped = skipped_sentences(records.skipped)
-    for line in (*skipped, *edited(records.table)):
+    table = records.table
+    for line in (*skipped, *refused(table), *unvouched(table.unvouched, len(table))):
         tell(line)
-    if not len(records.table):
+    if not len(table):
         raise no_record(places)
     return records, skipped
 
 
-def edited(table: Table) -> list[str]:
-    """Return a sentence on each record that differs from the one that its launch wrote; such a record is INVALID."""
-    found = table.findings.filter(pl.col("rule") == "edited")
+def refused(table: Table) -> list[str]:
+    """Return a sentence on each record that differs from the one that its launch wrote, or from its own observations;
+    such a record is INVALID."""
+    found = table.findings.filter(pl.col("rule").is_in(["edited", "contradicted"]))
     return [f"{table.frame['path'][at]}: {sentence}" for at, sentence in found.select(AT, "sentence").iter_rows()]
+
+
+def unvouched(count: int, of: int) -> list[str]:
+    """Return a sentence on the records that no journal has, if there are some."""
+    said = f"No journal vouches for {count:,} of {many(of, 'record')}: it stands beside records as {FILE}; copy both."
+    return [said] if count else []
 
 
 def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:

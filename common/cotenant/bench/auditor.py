@@ -1,4 +1,4 @@
-"""Watches single steps: the first one of the warm-up, and one at each audit, between observations or behind the last.
+"""Watches single steps: two of the warm-up, and one at each audit, between observations or behind the last.
 
 A watched step is a step of the training like any other, on the next batch; nothing of it is timed or undone.
 """
@@ -33,16 +33,18 @@ def borders(number: int, repeat: int) -> list[int]:
 
 
 class Auditor:
-    """Compares the products of watched steps with those of the first one.
+    """Compares the products of audits with those of the last step that was watched in the warm-up.
+
+    The first step may do more than others: validation, or weights that start from its batch.
 
     `step` is the benchmark's own, eager one. `dtype` and `described` are of the products and the optimizers that the
-    first step was seen to use, `updates_of_batch` are the updates that each step of the warm-up made; 0 if these are
+    warm-up was seen to use, `updates_of_batch` are the updates that each step of the warm-up made; 0 if these are
     unequal, or if steps are said to differ.
     """
 
-    def __init__(self, benchmark: Benchmark, run: Run, batch: Any, step: StepFunction) -> None:
-        self._benchmark, self._run = benchmark, run
-        self._batch, self._step = batch, step
+    def __init__(self, benchmark: Benchmark, run: Run, step: StepFunction) -> None:
+        self._benchmark, self._run, self._step = benchmark, run, step
+        self._batch: Any = None
         self.described: list[dict[str, Any]] = []
         self.counted = FlopCount()
         self.updates_of_batch = 0
@@ -56,11 +58,13 @@ class Auditor:
     def dtype(self) -> str | None:
         return self.counted.dtype
 
-    def watch_first(self, batch: Any) -> Tensor | None:
-        """Do the first step of the warm-up; return its loss."""
+    def watch(self, batch: Any) -> Tensor | None:
+        """Do a step of the warm-up, in the place of one watched before; return its loss."""
+        self._batch, self.counted = batch, FlopCount()
         with watched_updates(self._run) as optimizers:
             loss = self._watched(batch, self.counted)
-        self.described = [described(optimizer, self._run.precision) for optimizer in optimizers]
+        seen = [described(optimizer, self._run.precision) for optimizer in optimizers]
+        self.described = seen or self.described
         return loss
 
     def expect(self, updates: set[int]) -> None:
@@ -92,7 +96,7 @@ class Auditor:
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on the audits."""
-        others = sorted(self._dtypes - {self.dtype})
+        others = [] if self.dtype in self._dtypes else sorted(self._dtypes)
         return {
             "steps": len(self.after),
             "even": self._even or not self._is_one_model,
@@ -104,7 +108,7 @@ class Auditor:
         }
 
     def operations(self) -> dict[str, Any]:
-        """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""
+        """Return the operations of one step, as counted in the warm-up and by the benchmark's own closed form."""
         counted = self.counted.total if self._is_one_model and self._even and not self._run.uneven else None
         return {
             "flops_per_step": counted,

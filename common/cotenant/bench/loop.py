@@ -57,7 +57,7 @@ class Loop:
             resident=self._input.resident,
             batch_bytes=bytes_of(self._input.first),
         )
-        self.auditor = Auditor(benchmark, run, self._input.first, self._step)
+        self.auditor = Auditor(benchmark, run, self._step)
 
     def try_out(self) -> None:
         """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
@@ -71,7 +71,7 @@ class Loop:
         self._work.step(self._run, next(self._work.batches))
 
     def warm_up(self) -> list[int]:
-        """Do the first steps, watch the first one, and switch the garbage collector off.
+        """Do the first steps, watch the first and the last one, and switch the garbage collector off.
 
         Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
@@ -83,7 +83,7 @@ class Loop:
                 self._compile()
             updated, start_ns = run.updates, clock_ns()
             batch = next(work.batches)
-            loss = auditor.watch_first(batch) if index == 0 else work.step(run, batch)
+            loss = auditor.watch(batch) if index in (0, WARM_UP_STEPS - 1) else work.step(run, batch)
             items = work.items(batch)
             counts.add(items)
             if loss is not None and loss.dim() != 0:
@@ -104,8 +104,8 @@ class Loop:
                 f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
                 "Use a smaller batch, or give it the time to skip its first observations.",
             )
-        # Of loaded input every wait counts: batches fetched ahead would make its steps look short.
-        if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not run.loads:
+        # Of other input every wait and every row counts: batches may be fetched ahead, or partial.
+        if min(times_ns) < SHORT_STEP_NS and len(counts) == 1 and self._input.resident:
             work.every = BOOKED_OF_SHORT
         gc.collect()
         gc.disable()

@@ -29,7 +29,7 @@ from cotenant.errors import EXIT_GONE_ON, EXIT_NOT_MET, CotenantError
 from cotenant.protocol.messages import NODE_VARIABLE, NODES_VARIABLE
 from cotenant.text import endpoint, listed, many
 
-AGAIN_S = 0.5
+AGAIN_S = 2.0
 READ_S = 1.0
 """Node 0's store lives on for so long after a refusal, so that it is read."""
 
@@ -130,7 +130,7 @@ class Node:
 
     def _absent(self, host: str, port: int) -> NotMetError:
         return NotMetError(
-            f"Node 0 does not answer at {endpoint(host, port)} within {self.facts['ready_s']:g} s, or has left.",
+            f"Node 0 does not answer at {endpoint(host, port)} in time, or has left.",
             "Start the same command there with --node-rank 0; --ready-timeout waits longer.",
         )
 

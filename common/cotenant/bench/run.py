@@ -45,7 +45,6 @@ class Run:
         self.findings: list[Finding] = []
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
-        self.loads = False
         self.uneven = False
         """Do steps differ in their work? Then the operations of the first one tell nothing of the others."""
         self.heeded: set[str] = set()
@@ -220,7 +219,6 @@ class Run:
 
         `on_host`: they stay where they were loaded, for code that brings them to the device itself.
         """
-        self.loads = True
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
         workers = 0 if isinstance(dataset, TensorDataset) else self._workers()
         self.observed["workers"] = workers * self.world.size

@@ -26,7 +26,7 @@ from cotenant.bench.world import World
 from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.machine.topology import require_linux
-from cotenant.protocol.client import Rendezvous, wait_until
+from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
 from cotenant.protocol.messages import NODE_VARIABLE, SOCKET_VARIABLE
 from cotenant.suite.task_source import version_of
 
@@ -97,7 +97,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
         return _measure(benchmark, parsed, runner, world)
-    except ConnectionError as error:
+    except RunnerGoneError as error:
         return _complain(cls, error)
     except (Exception, KeyboardInterrupt) as error:
         outcome, message, status = outcome_of(error, batch_size, under_runner=not isinstance(runner, Alone))
@@ -109,7 +109,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
         if world.size > 1:
             # The other ranks fail of its leaving, and the runner has to hear who was first.
             time.sleep(RUNNER_READS_S)
-    except (ConnectionError, CotenantError) as error:
+    except (RunnerGoneError, CotenantError) as error:
         _complain(cls, error)
     return status
 

@@ -41,7 +41,7 @@ WORDS = 1
 """The tag of signs of life, and of the last words of ranks."""
 SOON_S = 1.0
 """When one rank ends, others follow from it: within this time all have said why."""
-LEFT, BEAT = b"left", b"beat"
+BEAT = b"beat"
 
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
@@ -161,7 +161,7 @@ class Together:
         if self._runner is not None:
             self._ready_by_s = time.monotonic() + self._silence_s
             parts = [json.loads(part) for part in self._await("record", "reported what they observed")]
-            # Now they may leave.
+            # The others leave once they find `recorded`.
             self._over.set()
             for rank, part in enumerate(parts[1:], 1):
                 self._runner.elsewhere(rank, [_moved(fields, self._go_ns) for fields in part["observations"]])
@@ -171,7 +171,6 @@ class Together:
         else:
             self._store.get("recorded")
             self._over.set()
-            self._tell(LEFT)
         return record
 
     def failed(self, outcome: str, message: str) -> None:
@@ -219,7 +218,7 @@ class Together:
                 return  # Whoever listens for the peer knows more.
 
     def _listen(self, peer: int) -> None:
-        """Hear that a peer lives until it leaves; end this rank where it ends before its time."""
+        """Hear that a peer lives; end this rank if that ends before all is recorded."""
         while True:
             buffer = torch.zeros(WORD_BYTES, dtype=torch.uint8)
             try:
@@ -229,16 +228,12 @@ class Together:
                     return  # Of another rank nothing came.
                 self._ends.setdefault(peer, None)
                 break
-            word = bytes(buffer.tolist()).rstrip(b"\0")
-            if word == LEFT:
-                return
-            if word != BEAT:
+            if (word := bytes(buffer.tolist()).rstrip(b"\0")) != BEAT:
                 outcome, message = json.loads(word)
                 self._ends[peer] = outcome, message
                 break
-        if self._over.is_set():
-            return
-        time.sleep(SOON_S)
+        if not self._over.is_set():
+            time.sleep(SOON_S)
         if self._over.is_set():
             return
         if self._runner is None:

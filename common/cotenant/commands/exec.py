@@ -52,7 +52,9 @@ def main(argv: Sequence[str]) -> int:
 
     if not words:
         raise CotenantError("No command stands behind --.", EXAMPLE)
-    return run_suite_of(given, lambda machine: options_of_command(given, words, machine))
+    return run_suite_of(
+        given, lambda machine: replace(options_of_command(given, words, machine), words=("exec", *argv))
+    )
 
 
 def parser() -> Parser:
@@ -81,7 +83,7 @@ def parser() -> Parser:
         "none"
     )
     add("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
-    add("--budget", type=duration, metavar="S", help="seconds a launch may measure")
+    add("--budget", type=duration, metavar="S", help="seconds a launch may measure; it ends at twice, or 10 s more")
     narrow = "end once half of every copy's 95 %% interval is at most this share of its median, as 1%%"
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
     ready = "seconds until a copy has made its first steps, downloads included (default 600)"

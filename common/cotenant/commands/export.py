@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.api.records import edited, is_meant, no_record
+from cotenant.api.records import is_meant, no_record, refused, unvouched
 from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
         forms = ", ".join(f".{name}" for name in WRITERS)
         raise CotenantError(f"--out {given.out} ends in none of {forms}.", "Name it so, or choose a form with --to.")
     if form == "openmetrics" and given.observations:
-        raise CotenantError("OpenMetrics has the newest record of each job.", "Leave out --observations.")
+        raise CotenantError("OpenMetrics has the newest launch of each job.", "Leave out --observations.")
     if given.out.is_dir():
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
     if not given.out.exists():  # an existing one may be a pipe or /dev/stdout, whose directory is not writable
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     write(_chosen(parts, given, counts), types, given.out, form)
     files = "files or parts of them" if counts["skipped"] > 1 else "file or part of one"
     skipped = f"; {counts['skipped']:,} {files} skipped" if counts["skipped"] else ""
-    warn(f"{counts['rows']:,} rows in {given.out}{skipped}.")
+    warn(f"{counts['rows']:,} rows in {given.out}{skipped}.", *unvouched(counts["unvouched"], counts["read"]))
     return EXIT_PASSED
 
 
@@ -76,7 +76,8 @@ def _chosen(
             warn(str(part))
             continue
         if isinstance(part, Table):
-            warn(*edited(part))
+            warn(*refused(part))
+            counts["unvouched"] += part.unvouched
         frame = part.frame if isinstance(part, Table) else part
         counts["read"] += frame.height
         if given.suite is not None:

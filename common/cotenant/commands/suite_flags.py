@@ -60,7 +60,9 @@ def suite_parser(
     add("--pairs", metavar="NAMES", help=pairs)
     add("--duet", metavar="NAME", help="is B slower? both take turns: -- A... --- B...")
     _add_baseline(runs)
-    add("--budget", type=duration, metavar="S", help="seconds that a launch may measure")
+    add(
+        "--budget", type=duration, metavar="S", help="seconds that a launch may measure; it ends at twice, or 10 s more"
+    )
     add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
     add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")
     add_slice_flags(parser)

@@ -55,7 +55,7 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     elif needs_srun(flags):
         begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
     machine = discover()
-    options = options_of(given, others, machine)
+    options = replace(options_of(given, others, machine), words=("run", *ours, *(("--", *others) if others else ())))
     if given.show:
         return _show(options, machine, given.format)
     return _preview_or_run(given, options, machine)

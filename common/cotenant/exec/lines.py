@@ -50,8 +50,8 @@ class Counter:
         self._total: float | None = None
 
     def begin(self) -> None:
-        """Start counting with a program: its lines count after the ready line."""
-        self._awaited = self._ready
+        """Start counting with a program: its lines count after the ready line, and its total begins at zero."""
+        self._awaited, self._total = self._ready, None
 
     def items(self, line: bytes) -> float | None:
         """Return the items since the last counted line; None for other lines, and before the ready line."""
@@ -121,7 +121,7 @@ class Lines:
             self._steps = Steps(
                 self._runner,
                 self._settings.item or "line",
-                lambda: {"observed": {"counted_by": "lines"}},
+                lambda: {"observed": {"counted_by": "lines"}, "torch": self._settings.noted_interpreter()},
                 word="line",
                 again=self._settings.again,
             )

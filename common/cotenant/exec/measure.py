@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from cotenant.exec.optimizer import is_first_rank, wait_for_device
-from cotenant.exec.settings import Settings, address
+from cotenant.exec.settings import Settings, address, interpreter
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE
@@ -97,6 +97,4 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
             self._steps.ended(by_exception=error is not None)
 
     def _facts(self) -> dict[str, Any]:
-        torch = sys.modules.get("torch")
-        version = {} if torch is None else {"version": str(torch.__version__)}
-        return {"observed": {"counted_by": "measure"}, "torch": version}
+        return {"observed": {"counted_by": "measure"}, "torch": interpreter()}

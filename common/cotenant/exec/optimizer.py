@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from cotenant.exec.settings import Settings, address
+from cotenant.exec.settings import Settings, address, interpreter
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
 
@@ -101,7 +101,7 @@ class Optimizers:
             "other_optimizers": self._others,
             "other_steppers": self._settings.others(),
         }
-        return {"observed": observed, "torch": {"version": str(self._torch.__version__)}}
+        return {"observed": observed, "torch": interpreter()}
 
     def _forget(self) -> None:
         """Forget everything in a forked child, whose steps are not its parent's."""

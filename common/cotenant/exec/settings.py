@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
 
@@ -15,10 +18,12 @@ HOOK = Path(__file__).resolve().parent / "hook"
 """The directory that stands first on a tenant's PYTHONPATH."""
 MEETING = "cotenant-stepper"
 """The file of the process that counts, in its tenant's own directory; files of others have a number added."""
+INTERPRETER = "cotenant-interpreter"
+"""The file in which the first process that imports torch describes its interpreter."""
 ROW = "row"
 
 
-@dataclass  # Without slots, which Python 3.9 lacks: programs that run in it use this, too.
+@dataclass  # Without slots, which Python 3.9 and older lack: programs that run in them use this, too.
 class Settings:
     """How a program is counted: in units of `item`, `items` of them a step; the item `row` counts rows of batches.
 
@@ -68,6 +73,23 @@ class Settings:
     def others(self) -> int:
         """Return the number of further processes that have made steps."""
         return len(list(Path(self.directory).glob(f"{MEETING}.*")))
+
+    def note_interpreter(self) -> None:
+        with contextlib.suppress(OSError), (Path(self.directory) / INTERPRETER).open("x") as file:
+            json.dump(interpreter(), file)
+
+    def noted_interpreter(self) -> dict[str, Any]:
+        """Return the interpreter of the first process that imported torch; empty without one."""
+        with contextlib.suppress(OSError, ValueError):
+            return dict(json.loads((Path(self.directory) / INTERPRETER).read_text()))
+        return {}
+
+
+def interpreter() -> dict[str, Any]:
+    """Return this interpreter's path and version, and that of torch where it is imported."""
+    torch = sys.modules.get("torch")
+    version = {} if torch is None else {"version": str(torch.__version__)}
+    return {"interpreter": sys.executable, "python": ".".join(map(str, sys.version_info[:3])), **version}
 
 
 def address() -> tuple[str, int]:

@@ -81,7 +81,8 @@ class Supervisor:
         runner.done()
         self._go_on(runner)
         load_end_ns = time.perf_counter_ns()
-        runner.record({"item": item, "load_end_ns": load_end_ns, "observed": {"counted_by": "runs"}})
+        torch = self._settings.noted_interpreter()
+        runner.record({"item": item, "load_end_ns": load_end_ns, "observed": {"counted_by": "runs"}, "torch": torch})
         return 0
 
     def _go_on(self, runner: Rendezvous) -> None:

@@ -6,6 +6,8 @@ Not Ray Train's TorchTrainer: its ranks are Ray's own processes, and ours have t
 from __future__ import annotations
 
 import math
+import re
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,6 +64,7 @@ class DistributedJob:
         self._plan, self._cluster, self._show, self._tell = plan, cluster, show, tell
         self._names = list(cluster.nodes)[: plan.nodes]
         self._logs: dict[str, dict[str, bytes]] = {name: {} for name in self._names}
+        self._folder, self._shown = Path(), dict.fromkeys(LOGS, 0)
         self._running: set[str] = set()
         self._status = EXIT_PASSED
 
@@ -90,11 +93,12 @@ class DistributedJob:
         node0 = self._names[0]
         meeting = endpoint(self._cluster.nodes[node0], self._cluster.free_port(node0))
         at, known = time.strftime("%Y%m%d-%H%M%S"), self._known()
+        self._folder = self._plan.base / "ray" / node0 / at
         behind = ["--", *self._plan.extra] if self._plan.extra else []
         for rank, name in enumerate(self._names):
             place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", meeting]
-            words = ["run", *self._plan.words, "--launcher", "torchrun", *place, "--outdir", "output"]
             folder, files = self._plan.base / "ray" / name / at, {**self._plan.files, **({} if rank else known)}
+            words = ["run", *self._plan.words, "--launcher", "torchrun", *place, "--outdir", str(folder / "output")]
             if reason := self._cluster.start(name, folder, [*words, *behind], self._plan.base, files):
                 self._fail(name, f": {reason}", EXIT_FAILED)
                 return False
@@ -121,11 +125,10 @@ class DistributedJob:
 
     def _take(self, name: str, news: News) -> None:
         (files, status), logs = news, self._logs[name]
-        printed = [files[log][len(logs.get(log, b"")) :] if log in files else b"" for log in LOGS]
         logs |= {log: files[log] for log in LOGS if log in files}
         if name == self._names[0]:
             keep_files(self._plan.output, {name: files[name] for name in files.keys() - LOGS})
-            self._show(printed[0], printed[1])
+            self._show(*(self._news_of(log, status is not None) for log in LOGS))
         if status is None:
             return
         self._running.discard(name)
@@ -135,6 +138,17 @@ class DistributedJob:
             self._fail(name, f": {said[-1]}", max(status, EXIT_FAILED))
         elif name == self._names[0]:
             self._status = self._status or status
+
+    def _news_of(self, log: str, whole: bool) -> bytes:
+        """Return node 0's lines not shown yet, or `whole` all of its text, with the gathered records' directory."""
+        text, begin = self._logs[self._names[0]].get(log, b""), self._shown[log]
+        end = self._shown[log] = len(text) if whole else max(begin, text.rfind(b"\n") + 1)
+        lines = text[begin:end].decode(errors="surrogateescape")
+        # The logs of tenants stay on the node.
+        for written in (shlex.quote, str):
+            place, output = written(str(self._folder / "output")), written(str(self._plan.output))
+            lines = output.join(re.split(f"{re.escape(place)}(?!/logs)", lines))
+        return lines.encode(errors="surrogateescape")
 
     def _fail(self, name: str, end: str, status: int) -> None:
         """The first failure decides how all of it ends; the others follow from it."""

@@ -75,6 +75,8 @@ class Counters:
     stalled_io_some_us: int | None = None
     stalled_io_full_us: int | None = None
     memory_peak_bytes: int | None = None
+    memory_cache_bytes: int | None = None
+    """Page cache of files, which the kernel takes back where memory is short."""
     pids: int | None = None
     pids_peak: int | None = None
     pids_refused: int | None = None
@@ -85,7 +87,9 @@ class Counters:
 
     def at_end(self, done: Counters) -> Counters:
         """Return these with amounts that flow as they were at the last DONE, if read; peaks and events as they are."""
-        then = {name: value for name in (*FLOWS, "pids") if (value := getattr(done, name)) is not None}
+        then = {
+            name: value for name in (*FLOWS, "memory_cache_bytes", "pids") if (value := getattr(done, name)) is not None
+        }
         return dataclasses.replace(self, **then)
 
     def since(self, before: Counters) -> Counters:

@@ -17,6 +17,8 @@ from cotenant.isolation.slice import Slice
 from cotenant.procfs import described, format_list, numbered, read_text, status_of
 from cotenant.text import listed
 
+PIDS_LEAST = 4
+"""torch has so many threads on one processor."""
 PIDS_MAX = 16384
 """Far above training's need, and half of a small host's limit: a fork bomb ends in its own slice."""
 KEPT_BACK = 0.1
@@ -86,9 +88,9 @@ class CgroupSlice(LiveSlice):
         """Return how long and how often quotas held back who is inside."""
         raise NotImplementedError
 
-    def _count(self, controller: str, file: str, name: str | None = None) -> int | None:
-        """Return the number in a file, or that beside `name`; None where it is not counted here."""
-        return count(self._place_of(controller) / file, name)
+    def _count(self, controller: str, file: str, *names: str) -> int | None:
+        """Return the number in a file, or the sum of those beside `names`; None where it is not counted here."""
+        return count(self._place_of(controller) / file, *names)
 
     def make(self) -> None:
         """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
@@ -201,12 +203,15 @@ class CgroupBackend(Backend):
         raise NotImplementedError
 
 
-def count(path: Path, name: str | None = None) -> int | None:
-    """Return the number in a file, or that beside `name`; None where it is not counted: no reading fails a launch."""
+def count(path: Path, *names: str) -> int | None:
+    """Return the number in a file, or the sum of those beside `names`; None where one is not counted: no reading fails
+    a launch."""
     try:
-        return int(cgroupfs.read(path)) if name is None else cgroupfs.field(path, name)
+        numbers = [cgroupfs.field(path, name) for name in names] or [int(cgroupfs.read(path))]
     except (OSError, ValueError):
         return None
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
@@ -224,11 +229,17 @@ def pids_share(parent: Path, slices: int) -> int:
     """Return the processes of one of so many slices below `parent`: an equal part of those free above them.
 
     Not so many that those of all slices reach a limit that all are under; one on this user's processes counts as such.
-    Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number.
+    Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number, or for too small a part.
     """
     rooms = [_room(file) for file in cgroupfs.above(parent, "pids.max")] + [user_room()]
     shares = [int(room * (1 - KEPT_BACK)) // slices for room in rooms if room is not None]
-    return max(1, min([PIDS_MAX, *shares]))
+    share = max(0, min([PIDS_MAX, *shares]))
+    if share < PIDS_LEAST:
+        raise ValueError(
+            f"a limit on processes leaves {share} processes and threads to each of {slices} slices, and torch needs "
+            f"{PIDS_LEAST}: raise ulimit -u, TasksMax or pids.max, or use fewer --users"
+        )
+    return share
 
 
 def user_room() -> int | None:

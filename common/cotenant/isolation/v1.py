@@ -25,6 +25,7 @@ CPU_SHARES = 1024
 """The weight of a new cgroup, and of a process outside of any, where processor time is shared out."""
 COUNTED = {
     "memory_peak_bytes": ("memory", "memory.max_usage_in_bytes"),
+    "memory_cache_bytes": ("memory", "memory.stat", "total_active_file", "total_inactive_file"),
     "pids": ("pids", "pids.current"),
     "pids_peak": ("pids", "pids.peak"),
     "pids_refused": ("pids", "pids.events", "max"),

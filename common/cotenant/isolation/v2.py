@@ -34,6 +34,7 @@ CPUSETS = (
 
 COUNTED = {
     "memory_peak_bytes": ("memory", "memory.peak"),
+    "memory_cache_bytes": ("memory", "memory.stat", "active_file", "inactive_file"),
     "pids": ("pids", "pids.current"),
     "pids_peak": ("pids", "pids.peak"),
     "pids_refused": ("pids", "pids.events", "max"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from cotenant.isolation.backend import Backend, ReadBack, expected, unenforced_of
+from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import TenantResult
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import conditions_of
@@ -23,8 +25,18 @@ from cotenant.results.decoded import list_of, mapping_of
 Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 
-def node_variable(suite: PreparedSuite, start: Start, ready_s: float) -> Variables:
-    """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back."""
+def waiting_s(starts: Sequence[Start], start: Start, limits: Limits) -> float:
+    """Return the seconds that a node waits for node 0 at the most: launches before this one may have no part here."""
+    before = starts[: [each.key for each in starts].index(start.key)]
+    absent = itertools.takewhile(lambda each: each.follows is None, reversed(before))
+    return limits.ready_limit_s + sum(limits.of_job(each.timeout_s).timeout_s for each in absent)
+
+
+def node_variable(suite: PreparedSuite, start: Start, ready_s: float, wait_s: float) -> Variables:
+    """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back.
+
+    All have to be READY within `ready_s`; another node waits so long for node 0.
+    """
     cluster, options = suite.options.cluster, suite.options
     assert cluster is not None
     # Those of --resume without each host's own.
@@ -42,7 +54,7 @@ def node_variable(suite: PreparedSuite, start: Start, ready_s: float) -> Variabl
             "launch": start.label,
             "conditions": conditions,
             "ready_s": ready_s,
-            "ready_by_s": time.monotonic() + ready_s,
+            "ready_by_s": time.monotonic() + (wait_s if start.follows else ready_s),
             "isolation": enclosed(spec, read_back, suite.backend, 1),
             "slurm": held(),
         }

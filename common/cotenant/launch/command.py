@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,15 @@ from cotenant.suite.foreign import Foreign
 from cotenant.suite.installed import installed_benchmarks, installed_program
 from cotenant.suite.variables import value_behind
 
+_VERSIONS = """
+import sys
+from importlib import metadata
+try:
+    torch = "torch " + metadata.version("torch")
+except metadata.PackageNotFoundError:
+    torch = "without torch"
+print("{} ({}, {})".format(sys.executable, sys.version.split()[0], torch))
+"""
 BATCH_FLAGS = ("--batch-size", "-b")
 WORKERS_FLAGS = ("--workers", "-j")
 
@@ -51,6 +62,19 @@ def resolve_foreign(foreign: Foreign) -> Path:
         remedy = f"chmod +x {name}, or name its interpreter before it." if there else "Type it as in a shell."
         raise CotenantError(f"{name!r} is no program that can be run.", remedy)
     return Path(path).absolute()
+
+
+def callers_python(name: str) -> str:
+    """Describe the Python that a command's first word is, else the one on the caller's PATH, which another program may
+    start; "" if there is none that answers."""
+    itself = re.fullmatch(r"python[\d.]*", Path(name).name)
+    path = shutil.which(name) if itself else shutil.which("python") or shutil.which("python3")
+    try:
+        line = [path or "", "-c", _VERSIONS]
+        answer = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"python{'' if itself else ' on PATH'}: {answer.stdout.strip()}"
 
 
 def supervised(foreign: Foreign, command: Path, tenant: int, uid: int) -> list[str]:

@@ -6,15 +6,16 @@ import itertools
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.launch.crowd import Crowd, Searcher, blocks_in_a_round, opening_of
-from cotenant.launch.heading import tenancy
+from cotenant.launch.heading import callers_part, tenancy
 from cotenant.launch.needs import check_memory
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
@@ -55,7 +56,8 @@ class SuiteLaunches:
             raise CotenantError(f"{job.name} has several cells.", "Choose a job that is one, by --name.")
         if job.group != "student":
             raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
-        self.label, self.tenancy = start.label, tenancy(self._suite)
+        self.label = start.label
+        self.tenancy = "\n".join([tenancy(self._suite), *callers_part(self._suite)])
 
     def holds_memory(self) -> bool:
         """Return whether slices limit memory here."""
@@ -88,9 +90,10 @@ class SuiteLaunches:
             unit=first.unit,
             busy=_busy(first),
             processors=len({processor for part in plan.parts for processor in part}),
-            peak_bytes=_most([each.get("memory_peak_bytes") for each in counters]),
+            peak_bytes=_most([needed_bytes(each) for each in counters]),
             processes=_most([each.get("pids_peak") for each in counters]),
             device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
+            audited=all(record.audited for record in records),
         )
 
     def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
@@ -174,6 +177,12 @@ def _busy(record: Record) -> float | None:
     if used is None or met is None or met.load_end_ns <= met.t0_ns:
         return None
     return float(used / (met.load_end_ns - met.t0_ns))
+
+
+def needed_bytes(counters: Mapping[str, Any]) -> int | None:
+    """Return the peak of a slice's memory without the page cache at the end, which the kernel gives back when asked."""
+    peak_bytes = counters.get("memory_peak_bytes")
+    return None if peak_bytes is None else peak_bytes - min(peak_bytes, counters.get("memory_cache_bytes") or 0)
 
 
 def _most(values: Sequence[int | None]) -> int | None:

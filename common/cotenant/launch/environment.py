@@ -35,7 +35,8 @@ from cotenant.suite.cells import JobCell
 from cotenant.suite.foreign import Foreign
 from cotenant.suite.variables import VARIABLES, expand_variables
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+OMP = "OMP_NUM_THREADS"
+THREAD_VARIABLES = (OMP, "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
 """Variables from a launcher to its ranks: by those of a pod or a batch job a tenant would wait for ranks elsewhere."""
 MEETING_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
@@ -148,9 +149,12 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
 
 
 def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:
-    """Return the variables of a program of `exec` on top of the caller's, whose PATH and interpreter it keeps."""
+    """Return the variables of a program of `exec` on top of the caller's, whose PATH, interpreter and
+    numbers of threads it keeps."""
     jobs = {name for name in VARIABLES if name not in MEETING_VARIABLES}
-    environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
+    callers = {"PATH", "PYTHONHOME"}.union(THREAD_VARIABLES if OMP in os.environ else ())
+    callers.update(os.environ.keys() & THREAD_VARIABLES)
+    environment = {name: value for name, value in added.items() if name not in jobs | callers}
     settings = Settings(**foreign.counting, directory=str(temporary), again=foreign.again)
     environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()
@@ -163,10 +167,14 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
 
 
 def own_python() -> dict[str, str]:
-    """Return the variables that put our interpreter and our library before the caller's."""
+    """Return the variables that put our interpreter and our library before the caller's, whose variables for Python
+    are left out if they are not ours either."""
+    heeded = not sys.flags.ignore_environment
+    searched = [str(SOURCE_ROOT), os.environ.get("PYTHONPATH", "") if heeded else ""]
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, searched)),
+        **({} if heeded or "PYTHONHOME" not in os.environ else {"PYTHONHOME": ""}),
     }
 
 

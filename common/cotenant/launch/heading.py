@@ -9,7 +9,10 @@ from cotenant.isolation.plan import Plan
 from cotenant.isolation.slice import Slice
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.alone import QUICK_KEPT_S
+from cotenant.launch.command import callers_python
+from cotenant.launch.environment import OMP
 from cotenant.launch.prepared import PreparedSuite
+from cotenant.procfs import format_list
 from cotenant.suite.sizes import memory_class
 from cotenant.text import gib, many
 
@@ -25,6 +28,7 @@ def heading(suite: PreparedSuite) -> list[str]:
         *([on_devices] if on_devices else []),
         f"{options.suite.name} on {machine.hostname}: {launches}, {many(len(machine.accelerators), 'accelerator')}",
         tenancy(suite),
+        *callers_part(suite),
         f"records: {suite.paths.output}",
         *suite.left_out,
         *(f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip() for finding in grave),
@@ -40,6 +44,19 @@ def tenancy(suite: PreparedSuite) -> str:
         why = "no cgroups here" if asked == "auto" else f"isolation {asked}"
         return f"{plan.processors_words}; memory NOT limited ({why}): sudo ./cgroup_setup.sh"
     return f"{plan}, by {backend.name}"
+
+
+def callers_part(suite: PreparedSuite) -> list[str]:
+    """Say which Python copies of a command find, and how many threads they are told to use, unless the caller says."""
+    commands = [program.cell.job.foreign for start in suite.starts for program in start.programs]
+    names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
+    if not names or suite.options.image is not None:
+        return []
+    pythons = [line for line in dict.fromkeys(map(callers_python, names)) if line]
+    environments = [spec.environment for start in suite.starts for spec in start.specs]
+    threads = sorted({int(each[OMP]) for each in environments if OMP in each})
+    ours = f"{OMP}={format_list(threads)} in each copy, as many as its slice has processors; a value of yours stays"
+    return [*pythons, *([ours] if threads else [])]
 
 
 def _launches(suite: PreparedSuite) -> str:

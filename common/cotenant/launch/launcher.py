@@ -8,7 +8,7 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
-from cotenant.launch.across import node_variable
+from cotenant.launch.across import node_variable, waiting_s
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
@@ -42,8 +42,9 @@ class Launcher:
         shared_before = shared_files().keys()
         limits, variables = limits.of_job(start.timeout_s), None
         if start.follows is not None:
-            variables = node_variable(suite, start, limits.ready_limit_s)
-            limits = limits.of_node(start.follows)
+            wait_s = waiting_s(suite.starts, start, suite.options.limits)
+            variables = node_variable(suite, start, limits.ready_limit_s, wait_s)
+            limits = limits.of_node(start.follows, wait_s)
         begin_ticks = now_ticks()
         with meters_of(machine, slices) as sampling, self.resources.output.logs() as logs, isolation_errors():
             launch = Launch(

@@ -11,8 +11,9 @@ from typing import Literal
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
+from cotenant.launch.unready import unready
 from cotenant.protocol.messages import UNSAID, ProtocolError
-from cotenant.stats.budget import Amount, lasting, range_ns, within
+from cotenant.stats.budget import Amount, lasting, latest_ns, range_ns, within
 
 STOP_LIMIT_S = 60.0
 ASKED_LIMIT_S = 10.0
@@ -55,9 +56,14 @@ class Limits:
             return self
         return replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
-    def of_node(self, follows: bool) -> Limits:
-        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time."""
-        return replace(self, ready_limit_s=math.inf if follows else self.ready_limit_s + NAMING_S)
+    def of_node(self, follows: bool, wait_s: float) -> Limits:
+        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time.
+
+        One that follows another node may wait so long for that.
+        """
+        if follows:
+            return replace(self, ready_limit_s=math.inf, timeout_s=self.timeout_s + wait_s)
+        return replace(self, ready_limit_s=self.ready_limit_s + NAMING_S)
 
     def policies(self) -> dict[str, str | float]:
         """Return the limits that a record holds: those that decide how much is measured and kept."""
@@ -87,6 +93,16 @@ class Limits:
             amount = within(amount, batch_ns, round(self.budget_s * 1e9))
         return lasting(amount, fastest_ns, round(self.at_least_s * 1e9))
 
+    def long_step(self, ranks: Collection[Rank]) -> str:
+        """Return a warning of a step that is longer than the budget; "" without one."""
+        _, batch_ns = range_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
+        if self.budget_s is None or batch_ns is None or batch_ns <= (budget_ns := round(self.budget_s * 1e9)):
+            return ""
+        return (
+            f"warning: A step takes {batch_ns / 1e9:.3g} s, and the budget is {self.budget_s:g} s: the launch ends "
+            f"with the step after {latest_ns(budget_ns) / 1e9:g} s. Give a larger --budget, or a smaller batch."
+        )
+
 
 USUAL_LIMITS = Limits()
 
@@ -101,8 +117,11 @@ def late(
         longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
         return behind, ("timeout", longer)
     if not loaded and elapsed_s >= limits.ready_limit_s:
-        longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
-        return behind, ("timeout", longer)
+        seen = f" {unready(behind[0])} Or give" if behind and unready(behind[0]) else " Give"
+        return behind, (
+            "timeout",
+            f"It was not ready within {limits.ready_limit_s:g} s.{seen} it longer with --ready-timeout.",
+        )
     return [], None
 
 

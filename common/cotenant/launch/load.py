@@ -17,7 +17,7 @@ from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, place
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
-from cotenant.stats.budget import Amount
+from cotenant.stats.budget import Amount, latest_ns
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
 READING_S = 0.1
@@ -28,7 +28,8 @@ likely to find an interval that is narrow by chance."""
 PAIRED = 0.9
 """Share of a launch's remaining time, once steps are timed, that its pairs may take."""
 SPENT = 1.25
-"""Observations end after so many budgets: all are made if steps are only a little slower than in the warm-up."""
+"""Observations end after so many budgets, if an interval has enough of them: all are made if steps are only a little
+slower than in the warm-up."""
 
 
 class MeasuredLoad:
@@ -49,6 +50,8 @@ class MeasuredLoad:
         crowd: Crowd | None = None,
     ) -> None:
         """`left_s` are the seconds until the launch reaches its time limit, which a parted schedule keeps to."""
+        # It looks at all processes of the host, which would delay GO if t0 were known already.
+        self.work = WorkReadings(tenants)
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
         for tenant in tenants:
@@ -63,7 +66,6 @@ class MeasuredLoad:
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
         """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
-        self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
         self._timed = schedule is None or not schedule.is_parted
         """Whether the schedule is planned by steps of tenants alone; with pairs or a crowd, only after the opening."""
@@ -134,7 +136,7 @@ class MeasuredLoad:
 
 class Enough:
     """Ends observations once half of each tenant's interval is at most the requested share of its median, or the budget
-    is spent and each tenant has kept as many observations as an interval takes.
+    is spent and each tenant has kept as many observations as an interval takes, or its grace is over, too.
 
     In a mix they also end once each tenant has made its least amount. Tenants that go on alone are not told.
     """
@@ -143,7 +145,10 @@ class Enough:
         self._share = limits.until_interval
         self._goers = {tenant for tenant, go in gos.items() if go.alone}
         start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
-        self._spent_ns = None if limits.budget_s is None else start_ns + round(SPENT * limits.budget_s * 1e9)
+        self._spent_ns = self._latest_ns = None
+        if limits.budget_s is not None:
+            self._spent_ns = start_ns + round(SPENT * limits.budget_s * 1e9)
+            self._latest_ns = start_ns + latest_ns(round(limits.budget_s * 1e9))
         self._skip = {tenant: go.given.skip for tenant, go in gos.items()}
         mixed = any(each.grown for each in (given or {}).values())
         self._least = {tenant: each.least.repeat for tenant, each in (given or {}).items()} if mixed else {}
@@ -186,9 +191,11 @@ class Enough:
         )
 
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
-        if self._spent_ns is None or now_ns < self._spent_ns:
+        if self._spent_ns is None or self._latest_ns is None or now_ns < self._spent_ns:
             return False
-        return all(self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants)
+        return now_ns >= self._latest_ns or all(
+            self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants
+        )
 
     def _is_narrow(self, tenant: Tenant) -> bool:
         if self._share is None:

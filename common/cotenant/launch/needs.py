@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.plan import Plan
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
 from cotenant.launch.data import maker_of, named_inputs
+from cotenant.launch.environment import own_python
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
@@ -74,9 +76,11 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
     It takes about 3 s on a processor; initialising accelerators takes longer.
     """
     # -P: the program's directory must not be on the path of its imports.
-    line = [sys.executable, "-P", str(program)]
+    line, environment = [sys.executable, "-P", str(program)], os.environ | own_python()
     try:
-        ended = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False)
+        ended = subprocess.run(
+            line, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False
+        )
     except subprocess.TimeoutExpired:
         return SelfTest(died=f"did not end within {limit_s:g} s")
     if ended.returncode != 0:

@@ -24,6 +24,9 @@ class Observer(Protocol):
     def measuring(self, about_s: float | None) -> None:
         """Hear that GO is next, and that no call comes for about so many seconds, if known."""
 
+    def tell(self, line: str) -> None:
+        """Print a line for the user."""
+
     def stopping(self) -> None:
         """Hear that the last DONE has come, and STOP is sent."""
 
@@ -40,4 +43,4 @@ class Unobserved:
     def _nothing(self, *values: Any, **named: Any) -> None:
         pass
 
-    preparing = launch = building = measuring = stopping = tick = ended = _nothing
+    preparing = launch = building = measuring = tell = stopping = tick = ended = _nothing

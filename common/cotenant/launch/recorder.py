@@ -51,7 +51,7 @@ class Recorder:
 
         suite, options = self._suite, self._suite.options
         findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
-        seen = (suite.machine_facts, suite.backend, limits.policies(), findings, self._conceal)
+        seen = (suite.machine_facts, suite.backend, limits.policies(), findings, self._conceal, options.words)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
         records: list[Record] = []
         for part, own in parts_of(result, start):

@@ -39,6 +39,7 @@ from cotenant.results.build import (
 )
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record, Side
+from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 from cotenant.stats.duet import DuetRatio, ratio_of
 from cotenant.stats.kept import BlockSum
 from cotenant.stats.tenants import Span, common_load, work_beside
@@ -56,6 +57,7 @@ class SuiteFacts:
     policies: dict[str, Any]
     findings: tuple[Finding, ...]
     conceal: Conceal
+    run_words: tuple[str, ...]
 
 
 def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
@@ -277,9 +279,13 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
         rows_of = {rank: rows[: given.repeat] for rank, rows in by_rank.items()}
         by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
+    skip = amount.skip if amount else 0
+    if first.done and len(observations) - skip < INTERVAL_OBSERVATIONS:
+        # The budget has ended it early.
+        skip = min(skip, len(observations) // 3)
     return Statement(
         ready_ns=first.ready_ns,
-        skip=amount.skip if amount else 0,
+        skip=skip,
         asked=first.requested,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
@@ -360,6 +366,7 @@ def _place(
         baseline=start.baseline,
         stands_for=[*start.stands_for],
         duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
+        run_words=facts.run_words,
     )
 
 

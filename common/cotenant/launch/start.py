@@ -100,6 +100,8 @@ class Options:
     cluster: Cluster | None = None
     """This host's place among several, over which every launch of the group `all` extends."""
     extra: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """The words of the run, which its records keep."""
 
     @property
     def typed(self) -> tuple[str, ...]:

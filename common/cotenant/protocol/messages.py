@@ -66,7 +66,7 @@ class ProtocolError(ValueError):
     """A line that is no message of this protocol, or a message that has no meaning where it was sent."""
 
 
-@dataclass(frozen=True)  # Without slots: programs of Python 3.9 speak this, too.
+@dataclass(frozen=True)  # Without slots: programs of Python 3.8 speak this, too.
 class Message:
     """One decoded line; `fields` holds at least the names that FIELDS has for its kind."""
 

@@ -14,7 +14,7 @@ from cotenant.report.beside_views import mix_sentence, pairs_sentence
 from cotenant.report.kept import QUICKLY, percents
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
-from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.summary import Evenness, JobSummary, Summary
 from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
 from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals
@@ -245,10 +245,7 @@ def _users(counted: Sequence[JobShares]) -> str:
 
 
 def _least(counted: Sequence[JobShares]) -> str:
-    """Return the job that keeps least, with its share shrunk by noise, if chance does not explain that.
-
-    Jobs are compared over launches, or over the rounds of a single one's blocks.
-    """
+    """Return the job that keeps least, with its share shrunk by noise, if chance does not explain that."""
     by_launches = differences([*by_uid([*map(_mean_logs, counted)]).values()])
     found = by_launches or differences_by_intervals([of.kept for of in counted])
     if found is None or not found.notable:
@@ -259,14 +256,19 @@ def _least(counted: Sequence[JobShares]) -> str:
     return f"; least: {counted[found.least].job.label}, {percents(kept)}"
 
 
+def least_even(jobs: Sequence[JobSummary]) -> tuple[str, Evenness] | None:
+    """Return the label and evenness of the job that serves its users least evenly; None where noise among so many jobs
+    explains that."""
+    judged = [(even.p, job.label, even) for job in jobs if (even := job.evenness) is not None and even.p is not None]
+    named = [of for of in judged if of[2].slowest is not None and of[0] * len(judged) < UNLIKELY]
+    return min(named, key=lambda of: of[0])[1:] if named else None
+
+
 def _least_even(jobs: Sequence[JobSummary]) -> str:
-    """Return the job that serves its users least evenly, if noise among so many jobs does not explain that."""
-    judged = [(even.p, even, job.label) for job in jobs if (even := job.evenness) is not None and even.p is not None]
-    if not judged:
-        return ""
-    p, least, label = min(judged, key=lambda of: (of[1].slowest is None, of[0]))
-    if least.slowest is None or p * len(judged) >= UNLIKELY:
-        return "Users of a job are served equally, as far as noise lets tell"
+    if (named := least_even(jobs)) is None:
+        judged = any(job.evenness is not None and job.evenness.p is not None for job in jobs)
+        return "No difference between users of a job was detected" if judged else ""
+    label, least = named
     who = f"Least even: {label}, " if len(jobs) > 1 else "Uneven: "
     less = f"{100 * (1 - least.worst_over_best):.0f} %"
     return f"{who}{less} less for user {least.slowest} than for the fastest"

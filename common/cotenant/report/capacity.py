@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, text_column
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
+from cotenant.results.record import UNAUDITED
 from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing
 from cotenant.text import gib, joined, many
 
@@ -159,6 +160,7 @@ def capacity_grid(answers: Sequence[Carried]) -> Grid:
         if alone is not None:
             facts += [
                 f"alone {rate(alone.rate)} {alone.unit or 'item'}/s",
+                "" if alone.audited else UNAUDITED,
                 "" if alone.peak_bytes is None else f"{gib(alone.peak_bytes)} at the peak",
                 "" if alone.processes is None else many(alone.processes, "task"),
             ]

@@ -15,6 +15,7 @@ from cotenant.report.grid import (
     Grid,
     Measurement,
     RowGroup,
+    Value,
     Words,
     measured_columns,
     number,
@@ -23,7 +24,7 @@ from cotenant.report.grid import (
 )
 from cotenant.report.problems import lines_below, losses, reported_findings
 from cotenant.results.launches import ABORTED, Work, distinguishing_values, grouped, work_of
-from cotenant.results.record import INVALID
+from cotenant.results.record import INVALID, UNAUDITED
 from cotenant.results.table import Rows
 from cotenant.stats.duet import MOST_LAUNCHES, DuetOverLaunches, ratio_over_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
@@ -51,7 +52,7 @@ _VERDICTS: Mapping[str, str] = {
 }
 FIELDS = (
     *("suite", "host", "duet", "run_id", "isolation", "ratio", "ratio_low", "ratio_high", "rounds"),
-    *("a", "b", "unit", "verdict", "settled_s", "a_arguments", "b_arguments"),
+    *("a", "b", "unit", "verdict", "audited", "settled_s", "a_arguments", "b_arguments"),
 )
 
 
@@ -61,6 +62,7 @@ class DuetLine:
     verdict.
 
     Without a ratio `verdict` is its tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
+    Unless `audited` a program counts its own steps.
     `works` are those of A and B; `differs` says in what they differ from those of other launches of the duet.
     """
 
@@ -81,6 +83,7 @@ class DuetLine:
     settled_s: float | None
     a_arguments: str
     b_arguments: str
+    audited: bool = True
     works: tuple[Work, ...] = ()
     differs: str = ""
 
@@ -120,6 +123,7 @@ def duet_lines(records: Rows) -> list[DuetLine]:
             settled_s=known.get("duet_settled_s"),
             a_arguments=arguments_a,
             b_arguments=arguments_b,
+            audited=all(one["audited"] is not False for one in rows),
             works=tuple(work_of(users[0]) for users in sides) if all(sides) else (),
         )
         lines.append(line)
@@ -176,7 +180,8 @@ def _duet(line: DuetLine) -> Cell:
 
 
 def _verdict(line: DuetLine) -> Cell:
-    return Cell(line.verdict, {"verdict": line.verdict, "settled_s": line.settled_s}, STYLES.get(line.verdict, ""))
+    values: dict[str, Value] = {"verdict": line.verdict, "audited": int(line.audited), "settled_s": line.settled_s}
+    return Cell(line.verdict, values, STYLES.get(line.verdict, ""), note="" if line.audited else UNAUDITED)
 
 
 COLUMNS: Sequence[Column[DuetLine]] = (

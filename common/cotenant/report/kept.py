@@ -57,9 +57,11 @@ def shown(kept: Kept) -> str:
 
 
 def percents(kept: Kept) -> str:
-    """Return `97 % (95 to 99 %)`."""
-    span = "" if kept.interval is None else f" ({' to '.join(f'{100 * end:.0f}' for end in kept.interval)} %)"
-    return f"{100 * kept.value:.0f} %{span}"
+    """Return `97 % (95 to 99 %)`, or `(95 to 99 % within one launch)`."""
+    if kept.interval is None:
+        return f"{100 * kept.value:.0f} %"
+    ends = " to ".join(f"{100 * end:.0f}" for end in kept.interval)
+    return f"{100 * kept.value:.0f} % ({ends} %{' within one launch' if kept.within else ''})"
 
 
 def shaded(kept: Kept) -> Cell:

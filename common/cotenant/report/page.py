@@ -12,7 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from cotenant.report import mlbench
-from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, sentences, shares_of
+from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, least_even, sentences, shares_of
 from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_sentences, duets_grid
@@ -264,9 +264,9 @@ def cards(summary: Summary) -> list[Card]:
     launches = "each measured once" if counts == [1] else f"of {span} launches each that count"
     clean = sum(job.verdict == CLEAN for job in jobs)
     shown = [Card("Jobs clean", f"{clean} / {len(jobs)}", launches)]
-    if even := [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]:
-        worst, name = min(even)
-        shown.append(Card("Slowest / fastest user", f"{worst:.3f}", f"the least even job: {name}"))
+    if (named := least_even(jobs)) is not None:
+        name, even = named
+        shown.append(Card("Slowest / fastest user", f"{even.worst_over_best:.3f}", f"the least even job: {name}"))
     if overlaps := [job.overlap for job in jobs if job.overlap is not None]:
         words = "of the measured time, at the least, all users ran together"
         shown.append(Card("Together", together_percent(min(overlaps)), words))

@@ -19,12 +19,13 @@ from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
+from cotenant.suite.duets import BETWEEN
 from cotenant.suite.foreign import SUITE as OF_COMMANDS
-from cotenant.suite.jobfile import shipped_suites
 from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-GRAVEST = pl.col("sentence").get(pl.coalesce("effect", "value").arg_max().fill_null(0))
+_WORST = pl.coalesce("effect", "value").arg_max().fill_null(0)
+GRAVEST = pl.col("sentence").get(_WORST)
 """The sentence of the finding with the greatest effect, or value, else of the first one."""
 
 
@@ -39,7 +40,9 @@ class ReportedFinding:
     count: int
     alike: bool
     jobs: Sequence[str]
-    suites: Sequence[str]
+    run: str
+    """The words of the run of the worst record, and the jobs of that run that have the finding."""
+    run_jobs: Sequence[str]
     value: float | None = None
     effect: float | None = None
 
@@ -59,12 +62,14 @@ class Loss:
 def reported_findings(records: Rows) -> list[ReportedFinding]:
     """Return the findings, errors first, then by effect; those with the same rule and remedy are merged."""
     alike = records.findings().group_by("severity", "rule", "remedy", maintain_order=True)
+    name, run = pl.col("name").cast(pl.String), pl.col("run_words").cast(pl.String)
     findings = alike.agg(
         GRAVEST,
         count=pl.len(),
         alike=pl.col("sentence").n_unique() == 1,
-        jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
-        suites=pl.col("suite").cast(pl.String).unique(maintain_order=True),
+        jobs=name.unique(maintain_order=True),
+        run=run.get(_WORST),
+        run_jobs=name.filter(run == run.get(_WORST)).unique(maintain_order=True),
         value=pl.col("value").get(pl.coalesce("effect", "value").arg_max()),
         effect=pl.col("effect").max(),
     )
@@ -96,21 +101,20 @@ def losses(records: Rows) -> list[Loss]:
 SHOWN = 50
 MOST_AT_END = 3
 """Most findings at a suite's end."""
-PASTED = {
-    "slow_start": "{again} -- --skip {value:.0f}",
+COMMANDS = {"slow_user": f"{PROGRAM} plan", "not_enforced": "sudo ./cgroup_setup.sh"}
+"""Commands that mend a finding."""
+CHANGES = {
+    "slow_start": "-- --skip {value:.0f}",
     # More may have been loaded than a launch observes.
-    "loaded_ahead": "{again} -- --skip {value:.0f} --repeat {thrice:.0f}",
-    "drift": "{again} --settle 10s",
-    "few_observations": "{again} --budget 30s",
-    "slow_user": f"{PROGRAM} plan",
-    "not_enforced": "sudo ./cgroup_setup.sh",
-    **dict.fromkeys(
-        ("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts"), "{again}"
-    ),
+    "loaded_ahead": "-- --skip {value:.0f} --repeat {thrice:.0f}",
+    "drift": "--settle 10s",
+    "few_observations": "--budget 30s",
+    **dict.fromkeys(("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts"), ""),
 }
-"""The command that mends a finding; `{again}`, which launches its jobs again, suffices if the host was the cause."""
+"""The change that mends a finding when its run is launched again; an empty one, if the host was the cause."""
 OF_NO_JOB = (IN_MIX, ".duet.")
 """Parts of the names of records that `--name` does not know: of mixes and duets."""
+NOT_OF_EXEC = ("--settle", "--skip")
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """Most further sentences of a rule below its worst one."""
@@ -149,28 +153,50 @@ def _steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
     steps = []
     for finding in findings:
         if finding.severity != "info":
-            names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
-            steps.append(FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), _command(finding, names)))
+            names = dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)
+            steps.append(FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), _command(finding)))
     return steps
 
 
-def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
+def _command(finding: ReportedFinding) -> str:
     """Return the command that mends a finding, "" where none does."""
-    command, again = PASTED.get(finding.rule, ""), _again(finding.suites, names)
-    unknown = ("{value" in command and finding.value is None) or ("{again" in command and not again)
-    return "" if unknown else command.format(again=again, value=finding.value, thrice=3 * (finding.value or 0.0))
+    change = CHANGES.get(finding.rule)
+    if change is None or not finding.run or ("{value" in change and finding.value is None):
+        return COMMANDS.get(finding.rule, "")
+    flags, _, behind = change.format(value=finding.value, thrice=3 * (finding.value or 0.0)).rpartition("-- ")
+    return _again(shlex.split(finding.run), finding.run_jobs, flags.split(), behind.split())
 
 
-def _again(suites: Sequence[str], names: Sequence[str]) -> str:
-    """Return the command that launches jobs of one job file again, with all of their cells, which have no names there.
+def _again(run: Sequence[str], jobs: Sequence[str], flags: Sequence[str], behind: Sequence[str]) -> str:
+    """Return the command that launches these jobs of a run again, with these flags, and others behind `--`.
 
-    It is "" for jobs of several files, for names of no job, and for those of `exec`, which are in no job file.
+    `--name` knows no cells, and no mixes, pairs or duets: their run is launched as a whole. It is "" where the run
+    cannot take the flags.
     """
-    if len(suites) != 1 or suites[0] == OF_COMMANDS or any(part in name for name in names for part in OF_NO_JOB):
+    dashes = run.index("--") if "--" in run else len(run)
+    ours, others = [word for word in run[1:dashes] if word != "--resume"], run[dashes + 1 :]
+    is_exec = run[0] == OF_COMMANDS
+    if (is_exec and {*NOT_OF_EXEC} & {*flags, *behind}) or (behind and BETWEEN in others):
         return ""
-    file = suites[0] if suites[0] in shipped_suites() else f"{suites[0]}.json"
-    jobs = dict.fromkeys(job_and_cell(name)[0] for name in names)
-    return shlex.join((PROGRAM, "--jobs", file, "--name", ",".join(jobs)))
+    names = dict.fromkeys(job_and_cell(name.removesuffix(SOLO))[0] for name in jobs)
+    if not is_exec and not any(part in name for name in names for part in OF_NO_JOB):
+        flags = ["--name", ",".join(names), *flags]
+    theirs = [*_without(others, behind), *behind] if behind else others
+    words = (
+        PROGRAM,
+        *(run[:1] if is_exec else ()),
+        *_without(ours, flags),
+        *flags,
+        *(("--", *theirs) if theirs else ()),
+    )
+    return printable(shlex.join(words))
+
+
+def _without(words: Sequence[str], changed: Sequence[str]) -> list[str]:
+    """Return words without the flags that are changed, and their values."""
+    flags = {word for word in changed if word.startswith("-")}
+    pairs = zip(["", *words], words, strict=False)
+    return [word for before, word in pairs if before not in flags and word.partition("=")[0] not in flags]
 
 
 def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:

@@ -155,6 +155,7 @@ class Placement:
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
     duet: DuetPart | None = None
+    run_words: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,8 @@ class Statement:
 
     @property
     def done(self) -> Amount | None:
-        """The amount that was given, with the number of observations made: they may have ended early."""
-        return self.given and replace(self.given, repeat=len(self.observations))
+        """The amount that was given, with the observations made and left out: they may have ended early."""
+        return self.given and replace(self.given, repeat=len(self.observations), skip=self.skip)
 
     def load(self) -> Span:
         """Return when this tenant's load began and ended; never after STOP, even if the tenant reports a later end."""
@@ -272,13 +273,14 @@ def build_record(
         given=statement.given,
         comparable=comparable,
         command=words_without(place.command, common.conceal),
+        run_words=words_without(place.run_words, common.conceal),
         log=place.log,
         observations=observations,
         rank_observations=statement.rank_observations,
         statistics=statistics,
         rendezvous=_meeting(statement, common),
         isolation=place.isolation,
-        machine=place.machine | {"torch": part.torch},
+        machine=place.machine | {"torch": part.torch} | _callers_software(place.machine, part.torch),
         meters=common.meters | {"device_memory": part.device_memory},
         observed=part.observed,
         findings=[*common.findings, *part.findings, *foreign],
@@ -287,6 +289,14 @@ def build_record(
         duet=place.duet,
     )
     return msgspec.structs.replace(record, meters=record.meters | meters_of(record))
+
+
+def _callers_software(machine: Mapping[str, Any], torch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `software` without the runner's own, of a program whose interpreter is the caller's."""
+    if "interpreter" not in torch:
+        return {}
+    packages = {"torch": torch["version"]} if "version" in torch else {}
+    return {"software": {**machine.get("software", {}), "python": torch.get("python"), "packages": packages}}
 
 
 def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:

@@ -303,6 +303,11 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "the words that this side has behind those of the job; of `exec` its command",
         of=lambda record: shlex.join(map(text_of, record.list_at("duet", "words"))),
     ),
+    text(
+        "run_words",
+        "the words of the run that launched it, as a shell reads them",
+        of=lambda record: shlex.join(map(text_of, record.list_at("run_words"))),
+    ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
     *ends(
         "duet_low",

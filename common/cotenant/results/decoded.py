@@ -6,20 +6,25 @@ A malformed value counts as missing, and the record is used without it.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from cotenant.finding import Finding, Severity
+from cotenant.results.build import block_sums
 from cotenant.results.identity import NOT_WORK, TUNABLE, unique_id
-from cotenant.results.record import Meeting, Number, Observed, Positive, Record, Whole, cell_of
+from cotenant.results.record import Meeting, Number, Observed, Positive, Record, Whole, cell_of, rated
+from cotenant.stats.kept import round_logs
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -121,13 +126,13 @@ def number_in(fields: Fields, path: str) -> int | None:
 class Decoded:
     """A record's JSON object, the `number`-th of its file, with the values that several columns share.
 
-    `edited` says that by the journal its file is not the one that its launch wrote.
+    `edited` says whether by the journal its file is not the one that its launch wrote; None if no journal has it.
     """
 
     fields: Fields
     path: str = ""
     number: int | None = None
-    edited: bool = False
+    edited: bool | None = False
 
     def __post_init__(self) -> None:
         """Raises ForeignError if the object is no record."""
@@ -264,13 +269,38 @@ class Decoded:
 
     @functools.cached_property
     def findings(self) -> list[Finding]:
-        """All findings of the record, and one if it was edited; an unknown severity becomes information."""
+        """All findings of the record, and one if it was edited or contradicts itself; an unknown severity becomes
+        information."""
         own = [_finding(mapping_of(finding)) for finding in self.list_at("findings")]
-        if not self.edited:
-            return own
-        sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
         remedy = "Put back the file that the launch wrote, from an archive or a copy, or run the job again."
-        return [*own, Finding("edited", "error", sentence, remedy)]
+        if self.edited:
+            sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
+            own.append(Finding("edited", "error", sentence, remedy))
+        elif contradiction := self._contradiction():
+            own.append(Finding("contradicted", "error", contradiction, remedy))
+        return own
+
+    def _contradiction(self) -> str:
+        """Return how the record's numbers contradict its observations; empty if they do not, or there are none."""
+        if not (self.ours and self.completed and self.at("statistics")):
+            return ""
+        made = self.observations
+        rows = rated(made, whole_of(self.at("skip")) or 0)
+        if not rows or any(later.start_ns < earlier.end_ns for earlier, later in itertools.pairwise(made)):
+            return "This record has a rate, and its observations are missing, impossible, or overlap."
+        items, seconds = [row.items or 0.0 for row in rows], [row.took_ns / 1e9 for row in rows]
+        logs = list(round_logs(block_sums(made) or [])) if self.at("kept") else []
+        numbers = {
+            ("statistics", "median"): median(of / s for of, s in zip(items, seconds, strict=True)),
+            ("train_item", "avg"): sum(items) / sum(seconds),
+            ("kept", "value"): math.exp(fmean(logs)) if logs else math.nan,
+        }
+        for (part, name), now in numbers.items():
+            written = part_of(self.at(part, name), Number)
+            if written is not None and not math.isclose(now, written, rel_tol=1e-6):
+                known = "unknown" if math.isnan(now) else f"{now:.6g}"
+                return f"Its {part}.{name} is {written:.6g}, and {known} by its own observations."
+        return ""
 
     @property
     def losses_non_finite(self) -> int:

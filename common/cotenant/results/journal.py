@@ -110,12 +110,12 @@ class Written:
         """Why a journal cannot be used for the records beside it, by its path."""
         self._hashes: dict[Path, dict[str, str]] = {}
 
-    def differs(self, path: Path, content: bytes) -> bool:
-        """Return whether a journal beside this file has its name with another content."""
+    def differs(self, path: Path, content: bytes) -> bool | None:
+        """Return whether the journal beside this file has its name with another content; None if it lacks the name."""
         if path.parent not in self._hashes:
             self._hashes[path.parent] = self._read(path.parent)
         known = self._hashes[path.parent].get(path.name)
-        return known is not None and hashlib.sha256(content).hexdigest() != known
+        return None if known is None else hashlib.sha256(content).hexdigest() != known
 
     def _read(self, directory: Path) -> dict[str, str]:
         try:

@@ -1,4 +1,4 @@
-"""Writes records as OpenMetrics text, for Prometheus: the newest of each job, tenant and host, a gauge per quantity."""
+"""Writes records as OpenMetrics text, for Prometheus: the newest launch of each job and host, a gauge per quantity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from cotenant.results.columns import TENANT
+from cotenant.results.columns import LAUNCH, TENANT
 
 LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "isolation", "share", "mix", "unit")
 """Columns that are labels of a series."""
@@ -50,14 +50,20 @@ ENDED = "ended_timestamp_seconds"
 
 
 def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
-    """Write the newest record of each series; an unknown quantity has no sample."""
+    """Write the newest record of each series; an unknown quantity has no sample.
+
+    Tenants that only an older launch of their job had were not measured beside these, and have no series.
+    """
+    alone = pl.when("solo").then("tenant")
+    last = pl.col("start_time").max().over("suite", "group", "hostname", "isolation", "launch", alone)
     newest = (
-        rows.with_columns(tenant=TENANT)
-        .select(*LABELS, "start_time", "end_time", *(gauge.column for gauge in GAUGES))
+        rows.with_columns(tenant=TENANT, launch=LAUNCH)
+        .select(*LABELS, "ours", "solo", "launch", "start_time", "end_time", *(gauge.column for gauge in GAUGES))
         .group_by(KEY)
         .agg(pl.all().sort_by("start_time", nulls_last=False).last())
         .sort(KEY)
         .collect(engine="streaming")
+        .filter(~pl.col("ours") | (pl.col("start_time") == last))
         .with_columns(
             pl.col("error_findings", "warning_findings").fill_null("").str.count_matches(r"[^,]+"),
             ended=pl.col("end_time").str.to_datetime(time_zone="UTC", strict=False).dt.epoch("ms") / 1000,

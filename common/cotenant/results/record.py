@@ -374,6 +374,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """False where another tenant was lost after GO."""
     command: list[str]
     """The command that was run."""
+    run_words: list[str] = []
+    """The words of the run that launched it, without confidential values; a remedy is these with a change."""
     log: str
     """File with its output."""
     observations: list[Observed]
@@ -405,6 +407,11 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     def invalid(self) -> bool:
         """Whether it completed, but an error finding says that its number does not count."""
         return self.completed and any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def audited(self) -> bool:
+        """Whether our loop watched some of its steps; else its number is its program's own word."""
+        return isinstance(self.observed.get("audit"), dict)
 
     @property
     def suspect(self) -> bool:

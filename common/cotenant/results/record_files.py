@@ -78,7 +78,7 @@ class Repetitions:
 def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterator[Decoded | Skipped]:
     """Yield the contents of one file, record by record; `written` tells whether its launch wrote this content."""
     lost, content = 0, _content(path)
-    edited = isinstance(content, bytes) and written.differs(path, content)
+    edited = written.differs(path, content) if isinstance(content, bytes) else None
     for number, value in enumerate(repetitions.numbered(_values(content), path)):
         try:
             if isinstance(value, str):

@@ -39,11 +39,13 @@ FINDINGS = pl.Schema(
 class Table:
     """Records: `frame` has a row for each record, `findings` one for each finding, with the record's row in `at`.
 
-    Unknown texts are empty. Findings of exported records have only a rule and a severity.
+    Unknown texts are empty. Findings of exported records have only a rule and a severity. `unvouched` counts records of
+    ours that no journal has.
     """
 
     frame: pl.DataFrame
     findings: pl.DataFrame
+    unvouched: int = 0
 
     def __len__(self) -> int:
         return self.frame.height
@@ -97,17 +99,18 @@ class Rows:
         return Rows(self.table, values.sort(column, descending=descending, maintain_order=True)[AT].to_list())
 
     def findings(self) -> pl.DataFrame:
-        """Return the findings of these rows with `name` and `suite` of their records, in the order of the table."""
+        """Return the findings of these rows with `name` and `run_words` of their records, in the order of the table."""
         findings = self.table.findings
         if not self.whole:
             findings = findings.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
-        return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "suite"))
+        return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "run_words"))
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
     """Yield records in tables of `size` rows, and skipped files or parts; only one record's JSON is in memory."""
     values: list[list[Any]] = []
     findings: list[tuple[Any, ...]] = []
+    unvouched = 0
     for record in records:
         if isinstance(record, Skipped):
             yield record
@@ -117,19 +120,20 @@ def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> I
         except RecursionError:
             yield Skipped(record.path, "it is nested too deeply")
             continue
+        unvouched += record.ours and record.edited is None
         at = len(values) - 1
         findings += [(at, *astuple(finding)) for finding in record.findings]
         if len(values) == size:
-            yield _table(values, findings)
-            values, findings = [], []
+            yield _table(values, findings, unvouched)
+            values, findings, unvouched = [], [], 0
     if values:
-        yield _table(values, findings)
+        yield _table(values, findings, unvouched)
 
 
-def _table(values: list[list[Any]], findings: list[tuple[Any, ...]]) -> Table:
+def _table(values: list[list[Any]], findings: list[tuple[Any, ...]], unvouched: int = 0) -> Table:
     types = pl.Schema({**schema(), IN_FILE: pl.UInt32()})
     frame = checked(pl.LazyFrame(values, types, orient="row")).collect()
-    return Table(frame, pl.DataFrame(findings, FINDINGS, orient="row"))
+    return Table(frame, pl.DataFrame(findings, FINDINGS, orient="row"), unvouched)
 
 
 def table_of(records: Iterable[Decoded]) -> Table:
@@ -164,4 +168,5 @@ def joined(parts: Sequence[Table]) -> Table:
     for table in parts:
         findings.append(table.findings.with_columns(pl.col(AT) + pl.lit(before, pl.UInt32)))
         before += len(table)
-    return Table(pl.concat([table.frame for table in parts]), pl.concat(findings))
+    unvouched = sum(table.unvouched for table in parts)
+    return Table(pl.concat([table.frame for table in parts]), pl.concat(findings), unvouched)

@@ -9,6 +9,8 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 
 MOST_REPEAT = 10_000
 """Observations that `--at-least` asks for at most: a record keeps them all."""
+GRACE_NS = 10_000_000_000
+"""The least time by which a launch may exceed its budget; it ends with the observation that it then makes."""
 LEAST_STEP_NS = 1_000
 """A clock read takes some 50 ns: a step that is said to be shorter than this was not timed."""
 
@@ -29,12 +31,17 @@ class Amount:
         return self.number * self.repeat
 
 
+def latest_ns(budget_ns: int) -> int:
+    """Return the time after which a launch with this budget ends with what it has."""
+    return max(2 * budget_ns, budget_ns + GRACE_NS)
+
+
 def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
     """Return the amount that fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
 
     `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
-    still too many, `repeat` is, and then at most a third of them is not kept. As many as an interval takes are kept in
-    any case, of those that were asked for: time for a rate that is none is lost, whatever the budget.
+    still too many, `repeat` is, and then at most a third of them is not kept. A rate without an interval is hardly
+    one: for as many as an interval takes, of those that were asked for, all may last until `latest_ns`.
     """
     batches = max(1, budget_ns // batch_ns)
     number = min(requested.number, max(1, batches // requested.repeat))
@@ -42,8 +49,8 @@ def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
     skip = requested.skip if repeat == requested.repeat else min(requested.skip, repeat // 3)
     least = min(INTERVAL_OBSERVATIONS, requested.repeat - requested.skip)
     if repeat - skip < least:
-        skip = min(requested.skip, least // 2)
-        repeat = skip + least
+        repeat = max(repeat, min(min(requested.skip, least // 2) + least, latest_ns(budget_ns) // (number * batch_ns)))
+        skip = min(requested.skip, repeat // 3)
     return Amount(number, repeat, skip)
 
 

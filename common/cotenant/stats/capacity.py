@@ -132,6 +132,8 @@ class AloneUse:
     peak_bytes: int | None
     processes: int | None
     device_bytes: int | None
+    audited: bool = True
+    """Whether our loop watched some of its steps."""
 
 
 class CrowdUse(NamedTuple):

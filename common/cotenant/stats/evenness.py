@@ -75,11 +75,14 @@ def differences_of(means: Sequence[float], error: float, freedom: int) -> Differ
 
 
 def differences_by_intervals(parts: Sequence[Kept]) -> Differences | None:
-    """Return how several kept shares differ, by their intervals over rounds or launches; None where one has none."""
+    """Return how several kept shares differ, by their intervals over launches; None where one has none.
+
+    Processes of one program differ from launch to launch by more than the rounds of a launch can tell.
+    """
     widths = [
         math.log(part.interval[1] / part.interval[0]) / 2 / t_975(part.n - 1)
         for part in parts
-        if part.over in ("rounds", "launches") and part.interval is not None
+        if part.over == "launches" and part.interval is not None
     ]
     if len(widths) < max(2, len(parts)):
         return None

@@ -1,5 +1,5 @@
 """Runs first in each Python process of a tenant of `cotenant exec`: hooks the import of torch's optimizers, then runs
-the next sitecustomize on the path. Standard library only, Python 3.9 and newer."""
+the next sitecustomize on the path. Standard library only, Python 3.8 and newer."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ def _on_optimizer(module: Any) -> None:
     from cotenant.exec.optimizer import Optimizers, RowCounter
 
     settings = _settings()
+    settings.note_interpreter()
     if settings.count_line:
         return
     if settings.counts_rows and _rows is None:

@@ -207,7 +207,8 @@ def swap(facts: Facts) -> Inspection:
         else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to users."
     )
     severity = info if closed else warning
-    yield severity(sentence, "swapoff -a")
+    # A launch that swaps has a finding of its own (`swapped`).
+    yield severity(sentence, "swapoff -a", effect=0.0)
     return text
 
 

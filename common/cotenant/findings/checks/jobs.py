@@ -50,7 +50,7 @@ def torch(facts: Facts) -> Inspection:
     if ABSENT in test.torch_error:
         yield warning(
             "torch is not installed: benchmarks cannot run. Records can be read without it.",
-            "pip install 'cotenant[torch]'",
+            "pip install '.[torch]' in a checkout, or 'WHEEL[torch]'.",
             rule="torch_absent",
         )
         return "not installed"

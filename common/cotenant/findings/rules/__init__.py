@@ -34,7 +34,7 @@ def _weighed(finding: Finding, record: Record) -> Finding:
     One whose effect is unknown remains a warning. How busy the host was before the suite is a note where this launch
     has metered that itself.
     """
-    effect = 0.0 if finding.rule == "busy_host" and record.meters.get("foreign") else finding.effect
+    effect = 0.0 if finding.rule == "busy_host" and host.unnoticed(record) is not None else finding.effect
     if finding.severity != "warning" or effect is None or effect > max(MOST_EFFECT, _half_share(record)):
         return finding
     return replace(finding, severity="info")

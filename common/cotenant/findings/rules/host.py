@@ -13,7 +13,7 @@ from cotenant.text import many
 MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20
 MOST_OF_ALL, MOST_OF_ONE = 0.01, 0.1
 LEAST_WINDOW_S = 1.0
-"""The kernel counts in ticks of 10 ms: of less than a second, three of them on the wrong side would speak."""
+"""The kernel counts in ticks of 10 ms: in less time others may have as much of it as in a second."""
 
 
 @record_rule
@@ -148,12 +148,37 @@ def foreign_load(record: Record) -> Finding | None:
     )
 
 
+@record_rule
+def load_unread(record: Record) -> Finding | None:
+    """Other work that nobody could see: no launch is clean by that."""
+    sampling = record.meters.get("sampling")
+    if sampling is None or unnoticed(record) is not None:
+        return None
+    hidden = "foreign" in (record.meters.get("absent") or {})
+    why = "this host hides /proc/stat" if hidden else f"{sampling['window_s']:.2g} s are too few of the kernel's ticks"
+    return warning(
+        f"How busy other work kept the processors while users were timed could not be read: {why}.",
+        "Run where /proc/stat can be read." if hidden else "Measure for a second or longer (--number, --repeat).",
+        value=sampling["window_s"],
+    )
+
+
 def kept_busy(record: Record) -> bool:
-    """Return whether others were seen to work on more processors than is tolerated, for long enough to tell."""
+    """Return whether others were seen to work on more processors than is tolerated."""
+    most = unnoticed(record)
+    return most is not None and bool(record.meters["foreign"]["processors"] > most)
+
+
+def unnoticed(record: Record) -> float | None:
+    """Return how many processors others may have kept busy without a finding; None where their load is unknown.
+
+    In a short launch they may have the time that is tolerated in a second.
+    """
     foreign, sampling = record.meters.get("foreign"), record.meters.get("sampling")
-    if not foreign or not sampling or sampling["window_s"] < LEAST_WINDOW_S:
-        return False
-    return bool(foreign["processors"] > tolerated(foreign["host_processors"]))
+    if not foreign or not sampling:
+        return None
+    most = tolerated(foreign["host_processors"]) * max(1.0, LEAST_WINDOW_S / sampling["window_s"])
+    return most if most < foreign["host_processors"] else None
 
 
 def tolerated(processors: int) -> float:
@@ -175,7 +200,8 @@ def meters_absent(record: Record) -> Finding | None:
     """Meters and counters of the slice that this host does not have."""
     isolation = record.isolation
     enabled_by = {name: isolation.enabled_by[name] for name in isolation.uncounted if name in isolation.enabled_by}
-    enabled_by |= record.meters.get("absent") or {}
+    absent = record.meters.get("absent") or {}
+    enabled_by |= {name: how for name, how in absent.items() if name != "foreign"}  # `load_unread` says so
     names = sorted({*enabled_by, *isolation.uncounted})
     if not record.completed or not names:
         return None

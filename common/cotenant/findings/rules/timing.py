@@ -49,6 +49,7 @@ LEAST_LEAD = 0.1
 LEAST_SLOW_START = 1.02
 MOST_DRIFT, UNLIKELY = 0.01, 0.01
 MANY_OUTLIERS = 0.1
+MOST_PAUSED = 0.1
 MOST_WIDTH = 0.5
 """The width of an interval, relative to its median."""
 
@@ -365,6 +366,8 @@ def outliers(record: Record) -> Finding | None:
     from cotenant.stats import steadiness
 
     times, waits = seconds_per_item(record)
+    if (paused := _paused(record)) is not None:
+        return paused
     far = steadiness.spikes(times, waits).others
     if not far:
         return None
@@ -387,6 +390,33 @@ def outliers(record: Record) -> Finding | None:
         rule="bursts",
         value=over_time,
         effect=abs(1 - over_time),
+    )
+
+
+def _paused(record: Record) -> Finding | None:
+    """Return the finding on a rate over the whole time that is another than the median: each hundredth step saves."""
+    if record.statistics is None:
+        return None
+    rate, blocks, rows, rest_s, alone = record.statistics.median, record.blocks, kept_observations(record), 0.0, 1.0
+    if blocks is not None and blocks.residents is None and record.kept is not None and "rest" in blocks.spent:
+        # A pause of seconds lies across borders, where nothing is kept; so does all time at rest.
+        rows = [row for row in record.observations if row.possible]
+        across_ns = sum(row.took_ns for row in rows if row.block is None)
+        rest_s, alone = min(across_ns, blocks.spent["rest"].lasted_ns) / 1e9, record.kept.value
+    took_s = [row.took_ns / 1e9 for row in rows]
+    usual_s = [(row.items or 0.0) / rate * (alone if row.kind == "only" else 1.0) for row in rows]
+    awake_s = sum(took_s) - rest_s
+    over_time = sum(usual_s) / awake_s
+    if 1 - over_time <= MOST_PAUSED:
+        return None
+    severity = info if record.sharers > 1 else warning
+    return severity(
+        f"Over the whole time it makes {rate * over_time:.4g} {record.unit or 'item'}/s, and {rate:.4g} by the median: "
+        f"pauses or longer observations take {awake_s - sum(usual_s):.2g} of {awake_s:.2g} s.",
+        "If it saves or validates meanwhile, the rate over the whole time is its own; else see what else ran.",
+        rule="bursts",
+        value=over_time,
+        effect=1 - over_time,
     )
 
 

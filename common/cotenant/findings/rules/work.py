@@ -141,7 +141,7 @@ def uneven_work(record: Record) -> Finding | None:
     if record.statistics is None or audit.get("even") is not False or audit.get("differences") or audit.get("uneven"):
         return None
     return info(
-        "Some of the steps that were watched did other work than the first, so no operations are credited.",
+        "Some of the steps that were watched did other work than the warm-up's, so no operations are credited.",
         "Set `run.uneven = True` where steps differ.",
     )
 
@@ -149,7 +149,7 @@ def uneven_work(record: Record) -> Finding | None:
 @record_rule
 def unaudited(record: Record) -> Finding | None:
     """A program whose loop is its own, and not that of cotenant.bench: its clock, items and steps are its own word."""
-    if record.statistics is None or isinstance(record.observed.get("audit"), dict):
+    if record.statistics is None or record.audited:
         return None
     return info(
         "This program times itself: nobody has audited that its steps did the work that it counts.",
@@ -190,12 +190,14 @@ def batch_rows(record: Record) -> Finding | None:
     number, batch_size = record.arguments.get("number"), record.arguments.get("batch_size")
     if record.observed.get("item_is_row") is not True or not isinstance(number, int) or not isinstance(batch_size, int):
         return None
-    observations = kept_observations(record)
-    others = [row for row in observations if row.items != number * batch_size]
+    observations, rows = kept_observations(record), number * batch_size
+    # Behind a full first batch the last one of each epoch may be partial.
+    least = 1 if record.observed.get("rows") == batch_size else rows
+    others = [row for row in observations if not row.items or not least <= row.items <= rows]
     if not others:
         return None
     return error(
-        f"{number} batches of {batch_size} rows are {number * batch_size}, and an observation counts "
+        f"{number} batches of {batch_size} rows are {rows}, and an observation counts "
         f"{others[0].items:g} ({len(others)} of {len(observations)} are like this).",
         "Let every batch hold --batch-size rows, or define `items` where an item is something else.",
     )
@@ -309,7 +311,7 @@ def budget(record: Record) -> Finding | None:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
         # It was asked for.
-        return info(sentence, "Give a larger --budget, or a smaller batch: six observations are kept, however long.")
+        return info(sentence, "Give a larger --budget, or a smaller batch.")
     if given.batches >= requested.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")

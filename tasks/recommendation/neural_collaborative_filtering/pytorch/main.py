@@ -87,8 +87,6 @@ class NeuralCollaborativeFiltering(Distributed):
             item = torch.where(positive, rated, torch.randint(ITEMS, (self.batch_size,)))
             return run.resident(user, item, positive.float())
         user_r, item_r = run.read(read_ratings, "ratings.csv")
-        # One batch in many waits until samples are drawn: every wait is recorded.
-        run.loads = True
         user_r, item_r = user_r.to(run.device), item_r.to(run.device)
         return samples(user_r, item_r, Known.of(user_r, item_r), self.batch_size)
 
