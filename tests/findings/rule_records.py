@@ -285,11 +285,13 @@ def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept
     """A record of a launch by blocks, with the number of processors that its slice used in blocks of each kind.
 
     Blocks of a kind lasted 1 s, or `lasted_s`, where 20 observations took 10 s; `starts` are those of a command. An
-    observation across a border holds the rest and a pause of `pause_s`, if there is one.
+    observation across a border holds the rest and a pause of `pause_s`, if there is one. `rested_ns` of a processor are
+    used at rest beside `rest`.
     """
     lasted_ns = round(more.pop("lasted_s", 1.0) * 1e9)
     loads = {"all": together, "only": alone, "rest": rest}
     spent = {kind: Spent(round(load * lasted_ns), lasted_ns) for kind, load in loads.items()}
+    spent["rest"].processor_ns += more.pop("rested_ns", 0)
     sharers, starts, pause_s = more.pop("sharers", 1), more.pop("starts", 1), more.pop("pause_s", 0)
     blocks = Blocks(9, 41, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
     rows = [replace(row, block=index // 5, kept=True) for index, row in enumerate(steady()[5:])]

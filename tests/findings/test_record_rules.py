@@ -168,6 +168,7 @@ SILENT: list[tuple[str, Made]] = [
     ("other_load not_held", of.by_blocks),
     ("worked_at_rest starting other_load not_held host_bound scaling padding_counted", a_record),
     ("worked_at_rest", lambda: of.by_blocks(rest=0.01)),
+    ("worked_at_rest", lambda: of.by_blocks(lasted_s=0, rested_ns=5_000_000)),
     ("starting", lambda: of.by_blocks(starts=1, lasted_s=8)),
     ("starting", lambda: of.by_blocks(starts=3, lasted_s=5.75)),
     # A quarter of the time makes a quarter of the items, as for tenants of one processor.

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.isolation import slices
-from cotenant.isolation.slices import KEPT_BACK, PIDS_MAX, pids_share
+from cotenant.isolation.slices import KEPT_BACK, PIDS_LEAST, PIDS_MAX, pids_share
 from isolation.entering import in_python
 
 LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 50_000)), min_size=1, max_size=4)
@@ -55,10 +55,14 @@ def share(root: Path, levels: list[tuple[int | None, int]], slices: int) -> int:
 
 @given(LEVELS, st.integers(1, 64))
 def test_equal_parts_of_what_is_free(levels: list[tuple[int | None, int]], slices: int) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        each = share(Path(root), levels, slices)
     free = min((limit - current for limit, current in levels if limit is not None), default=None)
-    assert 1 <= each <= PIDS_MAX
+    with tempfile.TemporaryDirectory() as root:
+        if free is not None and int(free * (1 - KEPT_BACK)) // slices < PIDS_LEAST:
+            with pytest.raises(ValueError, match="leaves"):
+                share(Path(root), levels, slices)
+            return
+        each = share(Path(root), levels, slices)
+    assert PIDS_LEAST <= each <= PIDS_MAX
     if free is None:
         assert each == PIDS_MAX
     elif free >= 2 * slices:
@@ -72,7 +76,10 @@ def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkey
     assert share(tmp_path / "free", [(None, 0)], 4) == 225
     assert share(tmp_path / "tighter", [(500, 100)], 4) == 90
     monkeypatch.setattr(slices, "user_room", lambda: -7)
-    assert share(tmp_path / "over", [(None, 0)], 4) == 1
+    with pytest.raises(
+        ValueError, match="leaves 0 processes and threads to each of 4 slices, and torch needs 4: raise"
+    ):
+        share(tmp_path / "over", [(None, 0)], 4)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

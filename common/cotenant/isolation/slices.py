@@ -17,6 +17,8 @@ from cotenant.isolation.slice import Slice
 from cotenant.procfs import described, format_list, numbered, read_text, status_of
 from cotenant.text import listed
 
+PIDS_LEAST = 4
+"""torch has so many threads on one processor."""
 PIDS_MAX = 16384
 """Far above training's need, and half of a small host's limit: a fork bomb ends in its own slice."""
 KEPT_BACK = 0.1
@@ -227,11 +229,17 @@ def pids_share(parent: Path, slices: int) -> int:
     """Return the processes of one of so many slices below `parent`: an equal part of those free above them.
 
     Not so many that those of all slices reach a limit that all are under; one on this user's processes counts as such.
-    Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number.
+    Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number, or for too small a part.
     """
     rooms = [_room(file) for file in cgroupfs.above(parent, "pids.max")] + [user_room()]
     shares = [int(room * (1 - KEPT_BACK)) // slices for room in rooms if room is not None]
-    return max(1, min([PIDS_MAX, *shares]))
+    share = max(0, min([PIDS_MAX, *shares]))
+    if share < PIDS_LEAST:
+        raise ValueError(
+            f"a limit on processes leaves {share} processes and threads to each of {slices} slices, and torch needs "
+            f"{PIDS_LEAST}: raise ulimit -u, TasksMax or pids.max, or use fewer --users"
+        )
+    return share
 
 
 def user_room() -> int | None:

@@ -37,6 +37,7 @@ from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, held_up, ranks_of, say_enough, start_tenant
 from cotenant.launch.turns import Turns
+from cotenant.launch.unready import SEEN_AFTER_S, unready
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
 from cotenant.procfs import described
@@ -94,6 +95,7 @@ class Launch:
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
+    _has_said_unready: bool = field(default=False, init=False)
     _has_waited: bool = field(default=False, init=False)
     """Whether the runner has waited, after the first death of a tenant, for a signal to itself."""
 
@@ -227,10 +229,21 @@ class Launch:
             self.upkeep()
         if self._phase is Phase.BUILD:
             self._turns.look()
+            self._say_unready()
         if self._phase is Phase.LOAD:
             self.sampling.sample()
         elif self._phase is not Phase.ALONE:
             self.observer.tick()
+
+    def _say_unready(self) -> None:
+        """Say once, after SEEN_AFTER_S, what was seen of the first tenant that makes no step."""
+        if self._has_said_unready or time.monotonic() < self._begun_s + SEEN_AFTER_S:
+            return
+        self._has_said_unready = True
+        for tenant in self._tenants:
+            if sentence := unready(tenant):
+                self.observer.tell(f"User {tenant.index} is not ready after {SEEN_AFTER_S:g} s. {sentence}")
+                break
 
     def _entered(self, tenant: Tenant) -> None:
         """Handle a tenant's report: `in`, or why it could not enter. The channel closes as it becomes the benchmark."""

@@ -11,6 +11,7 @@ from typing import Literal
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
+from cotenant.launch.unready import unready
 from cotenant.protocol.messages import UNSAID, ProtocolError
 from cotenant.stats.budget import Amount, lasting, latest_ns, range_ns, within
 
@@ -116,8 +117,11 @@ def late(
         longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
         return behind, ("timeout", longer)
     if not loaded and elapsed_s >= limits.ready_limit_s:
-        longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
-        return behind, ("timeout", longer)
+        seen = f" {unready(behind[0])} Or give" if behind and unready(behind[0]) else " Give"
+        return behind, (
+            "timeout",
+            f"It was not ready within {limits.ready_limit_s:g} s.{seen} it longer with --ready-timeout.",
+        )
     return [], None
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cotenant.checkout import CHECKOUT, INSTALLED
 from cotenant.errors import EXIT_GONE_ON, EXIT_NOT_MET, EXIT_USAGE
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.alone import WentOn
@@ -163,7 +164,9 @@ def _died(tenant: Tenant) -> Reason:
     tail = tenant.log_tail()
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
-        return "missing_package", f"The package '{package}' is missing. pip install {package}"
+        # No index has ours.
+        source = ("WHEEL" if INSTALLED else CHECKOUT) if package == "cotenant" else package
+        return "missing_package", f"The package '{package}' is missing. pip install {source}"
     early = (
         "ended before its record was complete, with" if tenant.joined else "ended without joining the rendezvous, with"
     )

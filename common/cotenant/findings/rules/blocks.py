@@ -24,7 +24,7 @@ SOME_STARTING, MOST_STARTING = 0.2, 0.5
 def worked_at_rest(record: Record) -> Finding | None:
     """A slice that used processor time while it was held still: then its neighbours were not alone."""
     rest = record.blocks.spent.get("rest") if record.blocks else None
-    if rest is None or rest.processor_ns <= MOST_AT_REST * rest.lasted_ns:
+    if rest is None or not rest.lasted_ns or rest.processor_ns <= MOST_AT_REST * rest.lasted_ns:
         return None
     share = rest.processor_ns / rest.lasted_ns
     return error(
