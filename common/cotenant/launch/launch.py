@@ -35,7 +35,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_sta
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, ranks_of, say_enough, start_tenant
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, held_up, ranks_of, say_enough, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.launch.unready import SEEN_AFTER_S, unready
 from cotenant.machine.load import memory_kills
@@ -558,6 +558,8 @@ class Launch:
             self._verify_again([tenant])
         self._wake()
         self._release([tenant])
+        if not tenant.killed and tenant.reason is not None and tenant.reason[0] == "timeout":
+            tenant.reason = "timeout", f"{tenant.reason[1]} {held_up(tenant)}".rstrip()
         tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:
