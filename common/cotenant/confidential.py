@@ -1,7 +1,8 @@
 """Conceals tokens, keys, secrets and passwords in records, journals, logs and previews.
 
-A flag, argument or variable is confidential by its name. A value that has to be compared is kept as a hash by a key
-that is made for each run of a suite and stored nowhere: equal values have equal hashes, but none can be looked up.
+A flag, argument or variable is confidential by its name, of an ambiguous name also by its value. A value that has to be
+compared is kept as a hash by a key that is made for each run of a suite and stored nowhere: equal values have equal
+hashes, but none can be looked up.
 """
 
 from __future__ import annotations
@@ -14,20 +15,35 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 HIDDEN = "(hidden)"
-_NAME = re.compile(r"secret|passw|passphrase|(^|[^a-z])pass([^a-z]|$)|(token|key)([^a-z]|$)", re.IGNORECASE)
+HASHED = "hidden:"
+_SECRET = re.compile(
+    r"secret|passw|passphrase|(^|[^a-z])pass([^a-z]|$)"
+    r"|(^-*token|(^|[^a-z])(hf|api)[_-]?(token|key)|(hub|auth|access|private)[_-]?(token|key))([^a-z]|$)",
+    re.IGNORECASE,
+)
+_AMBIGUOUS = re.compile(r"(token|key)([^a-z]|$)", re.IGNORECASE)
+_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=:-]{16,}")
 _NAMED = re.compile(r"(?<![\w-])([\w-]++)(=|\s+)")
 _SPACE = re.compile(r"\s")
 _VALUE = re.compile(r"(?!--)(?:'[^']*'|\"[^\"]*\"|(?:\\.|[^\s'\"\\])+)")
 
 Conceal = Callable[[str], str]
+Hides = Callable[[str, str], bool]
+"""Whether the value of a flag, an argument or a variable, given after its name, is concealed."""
 
 
-def is_confidential(name: str) -> bool:
-    """Whether a flag, an argument or a variable has a secret value: `--hf-token`, `API_KEY`, `db_password`.
+def is_secret(name: str, value: str = "") -> bool:
+    """Whether the name is that of a secret, whatever its value: `--hf-token`, `API_KEY`, `db_password`."""
+    return _SECRET.search(name) is not None
 
-    Plurals have none: `--tokens 512` is a count.
+
+def is_confidential(name: str, value: str) -> bool:
+    """Whether the name is that of a secret, or may be, and the value looks random: `--wandb-key 0123456789abcdef`.
+
+    Plurals have no secrets: `--tokens 512` is a count.
     """
-    return _NAME.search(name) is not None
+    may_be = _AMBIGUOUS.search(name) is not None and _RANDOM.fullmatch(value.strip("'\"")) is not None
+    return may_be or is_secret(name)
 
 
 def hidden(value: str) -> str:
@@ -38,42 +54,44 @@ def hidden(value: str) -> str:
 def by_new_key() -> Conceal:
     """Return a function that makes a hash of a value, by a key that is not stored."""
     key = secrets.token_bytes(32)
-    return lambda value: f"hidden:{hmac.new(key, value.encode(errors='surrogateescape'), hashlib.sha256).hexdigest()}"
+    return lambda value: f"{HASHED}{hmac.new(key, value.encode(errors='surrogateescape'), hashlib.sha256).hexdigest()}"
 
 
-def arguments_without(arguments: Mapping[str, Any], conceal: Conceal = hidden) -> dict[str, Any]:
+def arguments_without(
+    arguments: Mapping[str, Any], conceal: Conceal = hidden, hides: Hides = is_confidential
+) -> dict[str, Any]:
     """Return arguments, or variables, with every confidential text concealed; numbers are no secrets, and stay."""
     return {
-        name: conceal(value) if isinstance(value, str) and value and is_confidential(name) else value
+        name: conceal(value) if isinstance(value, str) and value and hides(name, value) else value
         for name, value in arguments.items()
     }
 
 
-def words_without(words: Sequence[str], conceal: Conceal = hidden) -> list[str]:
+def words_without(words: Sequence[str], conceal: Conceal = hidden, hides: Hides = is_confidential) -> list[str]:
     """Return a command with every confidential value concealed: `--token X`, `--token=X`, `TOKEN=X`, also where a shell
     has several of these as one word."""
     shown: list[str] = []
     for word in words:
         name, equals, value = word.partition("=")
         before = shown[-1] if shown else ""
-        if before.startswith("-") and "=" not in before and is_confidential(before) and not word.startswith("--"):
+        if before.startswith("-") and "=" not in before and not word.startswith("--") and hides(before, word):
             shown.append(conceal(word))
         # A flag begins no line of a shell: all behind it is its value.
-        elif equals and value and is_confidential(name) and not _SPACE.search(name if name.startswith("-") else word):
+        elif equals and value and hides(name, value) and not _SPACE.search(name if name.startswith("-") else word):
             shown.append(f"{name}={conceal(value)}")
         else:
-            shown.append(_line_without(word, conceal))
+            shown.append(_line_without(word, conceal, hides))
     return shown
 
 
-def _line_without(line: str, conceal: Conceal) -> str:
+def _line_without(line: str, conceal: Conceal, hides: Hides) -> str:
     shown, end = "", 0
     # What stands behind a name that is not confidential may be the next name: `export TOKEN=X`.
     for found in _NAMED.finditer(line):
         name, between = found.groups()
-        if found.start() < end or not (name.startswith("-") or between == "=") or not is_confidential(name):
+        if found.start() < end or not (name.startswith("-") or between == "="):
             continue
-        if value := _VALUE.match(line, found.end()):
+        if (value := _VALUE.match(line, found.end())) and hides(name, value[0]):
             shown += line[end : value.start()] + conceal(value[0])
             end = value.end()
     return shown + line[end:]

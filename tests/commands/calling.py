@@ -45,10 +45,11 @@ def check_refusals(capsys: Capture, command: str, sentences: Mapping[str, str | 
             assert text in errors, line
 
 
-def write(directory: Path, records: Iterable[Record]) -> Path:
-    """Write records under the names that a suite gives them, and their journal."""
+def write(directory: Path, records: Iterable[Record], journal: bool = True) -> Path:
+    """Write records under the names that a suite gives them, and into their journal."""
     directory.mkdir(parents=True, exist_ok=True)
-    return vouched(directory, [write_record(directory, one, datetime.fromisoformat(one.start_time)) for one in records])
+    paths = [write_record(directory, one, datetime.fromisoformat(one.start_time)) for one in records]
+    return vouched(directory, paths) if journal else directory
 
 
 def vouched(directory: Path, paths: Iterable[Path]) -> Path:

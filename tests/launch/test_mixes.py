@@ -100,7 +100,7 @@ def records_of_parts(start: Start, **of_launch: Any) -> list[list[Record]]:
     """Return the records of each pair of a launch in which everybody has died."""
     now = datetime.now(UTC)
     lost = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
-    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key())
+    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key(), ())
     return [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, **of_launch), start)]
 
 
@@ -238,6 +238,13 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
     steps, lines = (exec_command.options_of_command(flags, ["true"], HOST) for flags in parsed)
     assert changed(steps, lines) == {"the jobs"}
     assert not changed(steps, steps)
+    flags = exec_command.parser().parse_words([])
+    for flag, differs in (("--input-key", True), ("--hf-token", False)):
+        one, other = (
+            exec_command.options_of_command(flags, ["true", flag, f"image_feature_v{version}"], HOST)
+            for version in (1, 2)
+        )
+        assert changed(one, other) == ({"the jobs"} if differs else set())
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def ended_on(folder: Path, *hosts: str) -> dict[str, str]:
     begun = (NOON - timedelta(minutes=1)).isoformat()
     for host in hosts:
         append(folder, Started(suite="baselines", uid=0, host=host, time=begun, launches=("vae",), conditions={}))
-    files = hashes(write(folder, launch("vae", place={"suite_started": NOON})).glob("*.json"))
+    files = hashes(write(folder, launch("vae", place={"suite_started": NOON}), journal=False).glob("*.json"))
     ended = Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files, host=hosts[0])
     append(folder, ended)
     return files
@@ -108,11 +108,10 @@ def ended_on(folder: Path, *hosts: str) -> dict[str, str]:
 
 def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:
     files = ended_on(tmp_path, "a", "b")
-    write(tmp_path, launch("wlm", place={"hostname": "a", "suite_started": NOON}))  # their line is about to be written
+    # The line of a is about to be written; b was killed before it wrote its own.
+    write(tmp_path, launch("wlm", place={"hostname": "a", "suite_started": NOON}), journal=False)
     files |= hashes(tmp_path.glob("*.wlm.*.json"))
-    write(
-        tmp_path, launch("cart", place={"hostname": "b", "suite_started": NOON})
-    )  # of b, which was killed before it wrote their line
+    write(tmp_path, launch("cart", place={"hostname": "b", "suite_started": NOON}), journal=False)
     journal = read_journal(tmp_path)
     start = journal.last_start("baselines", 0, "b")
     assert start is not None

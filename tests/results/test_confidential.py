@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from cotenant.confidential import arguments_without, by_new_key, is_confidential, words_without
 from cotenant.results.identity import unique_id
+from cotenant.suite.foreign import Foreign
 from results.made import ARGUMENTS, a_part, a_record
 
 
 @pytest.mark.parametrize(
     ("name", "confidential"),
     [
-        *((name, True) for name in ("--hf-token", "API_KEY", "PGPASSWORD", "--pass", "authToken", "db_secret", "key")),
+        *((name, True) for name in ("--hf-token", "API_KEY", "PGPASSWORD", "--pass", "authToken", "db_secret")),
         *((name, False) for name in ("--tokens", "--max-tokens", "bypass", "--keys", "KEYRING", "--passes", "compass")),
     ],
 )
 def test_a_name_tells(name: str, confidential: bool) -> None:
-    assert is_confidential(name) is confidential
+    assert is_confidential(name, "S") is confidential
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("--input-key jpg", True),
+        ("--pad-token '<|reserved_special_token_250|>'", True),
+        ("--pad-token=50256", True),
+        ("SORT_KEY=input_ids", True),
+        ("--wandb-key 0123456789abcdef0123456789abcdef01234567", False),
+        ("env WANDB_KEY=sk-abcDEF0123456789 python", False),
+    ],
+)
+def test_of_an_ambiguous_name_only_values_that_look_random_are_hidden_and_all_are_work(words: str, shown: bool) -> None:
+    command = ["python", "main.py", *shlex.split(words)]
+    assert (words_without(command) == command) is shown
+    assert (words_without(["sh", "-c", words]) == ["sh", "-c", words]) is shown
+    other = [word.replace("jpg", "png").replace("0", "1").replace("ids", "mask") for word in command]
+    ids = {unique_id("vae", "", Foreign(tuple(each)).arguments) for each in (command, other)}
+    assert len(ids) == 2
+    secret = [unique_id("vae", "", Foreign(("x", "--hf-token", each)).arguments) for each in ("S1", "S2")]
+    assert secret[0] == secret[1]
 
 
 def test_words_of_every_form_are_hidden_and_no_others() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from cotenant.confidential import arguments_without, words_without
+from cotenant.confidential import arguments_without, is_secret, words_without
 from cotenant.errors import CotenantError
 from cotenant.files import content_of
 from cotenant.isolation.slice import Slice
@@ -129,11 +129,11 @@ def _slice_words(slice_: Slice) -> str:
 
 
 def _work_of(program: Program) -> list[object]:
-    """Return a program's command, its arguments and variables without confidential ones, which do not change the work,
-    the batch size from the table of sizes, and the counting of a program of `exec`."""
+    """Return a program's command, its arguments and variables without secrets, which do not change the work, the
+    batch size from the table of sizes, and the words and the counting of a program of `exec`."""
     job, size = program.cell.job, program.size
-    given = [[*arguments_without(dict(pairs)).items()] for pairs in (program.cell.args, job.env)]
-    counted = [] if job.foreign is None else [[*job.foreign.counting.values()]]
+    given = [[*arguments_without(dict(pairs), hides=is_secret).items()] for pairs in (program.cell.args, job.env)]
+    counted = [] if job.foreign is None else [[*job.foreign.arguments.values(), *job.foreign.counting.values()]]
     return [job.cmd, *given, None if size is None else size.batch_size, *counted]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from cotenant.confidential import arguments_without
+from cotenant.confidential import HASHED, arguments_without, is_secret
 from cotenant.results.record import Record
 
 # Repetition, seed, observations and the place of the report do not change the work of one batch.
@@ -28,13 +28,14 @@ _CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     """Return a sha256 over the benchmark's name, its source's version and the arguments that change its work.
 
-    Confidential values are left out. Of `data` it only counts whether input is read from files, since paths differ
-    between machines. It is empty if no argument is known (a tenant that failed early, a foreign program): such work
-    equals no other.
+    Values of secrets are left out, and in a record's own arguments those that may be one. Of `data` it only counts
+    whether input is read from files, since paths differ between machines. It is empty if no argument is known (a
+    tenant that failed early, a foreign program): such work equals no other.
     """
     if not arguments:
         return ""
-    work = {key: value for key, value in arguments_without(arguments).items() if key not in NOT_WORK}
+    shown = arguments_without(arguments, hides=lambda name, value: is_secret(name) or value.startswith(HASHED))
+    work = {key: value for key, value in shown.items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
     for flag in ("cached_batch", "deterministic"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cotenant.confidential import words_without
+from cotenant.confidential import is_secret, words_without
 
 USER, UID = "{user}", "{uid}"
 """Stand in a word for a copy's number, from 0, and for that of the repetition."""
@@ -50,8 +51,13 @@ class Foreign:
 
     @property
     def arguments(self) -> dict[str, str | float]:
-        """The arguments that are equal in records of equal work: the command, and the items of a step."""
-        return {"program": self.shown} | ({"items_a_step": self.items} if self.items != 1 else {})
+        """The arguments that are equal in records of equal work: the command, and the items of a step.
+
+        A command with words that are concealed, though they may be no secrets, has a hash of them all, too.
+        """
+        true = shlex.join(words_without(self.words, hides=is_secret))
+        hashed = {} if true == self.shown else {"program_sha256": hashlib.sha256(true.encode()).hexdigest()}
+        return {"program": self.shown} | hashed | ({"items_a_step": self.items} if self.items != 1 else {})
 
     @property
     def stem(self) -> str:
