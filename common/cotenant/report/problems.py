@@ -101,7 +101,7 @@ def losses(records: Rows) -> list[Loss]:
 SHOWN = 50
 MOST_AT_END = 3
 """Most findings at a suite's end."""
-COMMANDS = {"slow_user": f"{PROGRAM} plan", "not_enforced": "sudo ./cgroup_setup.sh"}
+COMMANDS = {"slow_user": f"{PROGRAM} plan"}
 """Commands that mend a finding."""
 CHANGES = {
     "slow_start": "-- --skip {value:.0f}",
@@ -109,6 +109,8 @@ CHANGES = {
     "loaded_ahead": "-- --skip {value:.0f} --repeat {thrice:.0f}",
     "drift": "--settle 10s",
     "few_observations": "--budget 30s",
+    # It refuses with what this host, container or batch system needs.
+    "not_enforced": "--isolation require",
     **dict.fromkeys(("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts"), ""),
 }
 """The change that mends a finding when its run is launched again; an empty one, if the host was the cause."""
@@ -163,7 +165,7 @@ def _command(finding: ReportedFinding) -> str:
     change = CHANGES.get(finding.rule)
     if change is None or not finding.run or ("{value" in change and finding.value is None):
         return COMMANDS.get(finding.rule, "")
-    flags, _, behind = change.format(value=finding.value, thrice=3 * (finding.value or 0.0)).rpartition("-- ")
+    flags, _, behind = change.format(value=finding.value, thrice=3 * (finding.value or 0.0)).partition("-- ")
     return _again(shlex.split(finding.run), finding.run_jobs, flags.split(), behind.split())
 
 
