@@ -14,7 +14,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
-from cotenant.results.columns import TENANT
+from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import IN_MIX, SOLO
@@ -86,9 +86,10 @@ def rules_of(records: Rows) -> list[str]:
 def losses(records: Rows) -> list[Loss]:
     """Return the tenants that did not finish; those that another's failure ended are counted with that one."""
     lost = records.where(~pl.col("completed"))
-    rows = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation").iter_rows()
+    place = ("suite", "hostname", "isolation")
+    rows = lost.columns("name", "run_id", TENANT, "outcome", "message", *place, launch=LAUNCH).iter_rows()
     causes = []
-    for of_one in grouped(rows, lambda row: (*row[:2], *row[5:])).values():
+    for of_one in grouped(rows, lambda row: (row[1], *row[5:])).values():
         of_launch = [Loss(*row[:5]) for row in of_one]
         culprits = [loss for loss in of_launch if loss.outcome != ABORTED] or of_launch
         aborted = len(of_launch) - len(culprits)
