@@ -31,7 +31,7 @@ _KINDS: Mapping[Kind, re.Pattern[str]] = {
     "batch-size": re.compile(r"(?<![a-z])(batch.?sizes?|bs)(?![a-z])", re.IGNORECASE),
     "throughput": re.compile("throughput", re.IGNORECASE),
 }
-"""What the names of tables say of their kind."""
+"""The words in the name of a file that tell its kind."""
 THEIRS: Mapping[str, Mapping[str, object]] = {
     "bert_base_squad": {"layers": 12, "width": 768, "sequence": 384},
     "bert_large_squad": {"layers": 24, "width": 1024, "sequence": 384},
