@@ -24,7 +24,10 @@ BUILDS = {"cpu": "cpu", "cuda": PINNED, "rocm": ROCM}
 BASE = "docker.io/library/python:3.12-slim-bookworm"
 """It has no CUDA or ROCm: wheels of torch bring their libraries, and the host has the driver."""
 SYSTEM = ("ca-certificates", "curl", "libgomp1")
-COPIED = ("requirements.txt", "pyproject.toml", "setup.py", "README.md", "LICENSE", "scripts", "common")
+ENVIRONMENT = ("requirements.txt", "pyproject.toml", "setup.py", "README.md", "LICENSE", "scripts", "common")
+PROGRAMS = ("run.sh", "run.py", "cgroup_setup.sh", "download_datasets.sh")
+SUITE = (*PROGRAMS, "baselines.json", "tasks", "profiles", "targets")
+COPIED = ENVIRONMENT + SUITE
 SOURCE, VENV = "/opt/cotenant/source", "/opt/cotenant/venv"
 
 
@@ -46,6 +49,10 @@ class Image:
         return {"PYTHONPATH": f"{SOURCE}/common"} if self.keeps_torch else own
 
     @property
+    def program(self) -> str:
+        return f"python3 {SOURCE}/run.py" if self.keeps_torch else f"{SOURCE}/run.sh"
+
+    @property
     def steps(self) -> list[str]:
         """Return the shell commands that fill the image, in order."""
         system = f"apt-get update && apt-get install -y --no-install-recommends {' '.join(SYSTEM)}"
@@ -63,9 +70,11 @@ def dockerfile(image: Image) -> str:
     """Return the file that `docker build` and `podman build` read; the build's context is the checkout."""
     lines = [
         f"FROM {image.base}",
-        *(f"COPY {name} {SOURCE}/{name}" for name in COPIED),
+        *(f"COPY {name} {SOURCE}/{name}" for name in ENVIRONMENT),
         *(f"RUN {step}" for step in image.steps),
         *(f"ENV {name}={value}" for name, value in image.environment.items()),
+        *(f"COPY {name} {SOURCE}/{name}" for name in SUITE),
+        f"WORKDIR {SOURCE}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -84,6 +93,9 @@ def apptainer(image: Image) -> str:
         "",
         "%environment",
         *(f"    export {name}={value}" for name, value in image.environment.items()),
+        "",
+        "%runscript",
+        f'    exec {image.program} "$@"',
     ]
     return "\n".join(lines) + "\n"
 

@@ -23,6 +23,11 @@ def many(count: int, noun: str, ending: str = "s") -> str:
     return f"{count} {noun}{'' if count == 1 else ending}"
 
 
+def verb(count: int, one: str = "is", several: str = "are") -> str:
+    """Return the verb of so many: `is` or `are`."""
+    return one if count == 1 else several
+
+
 def listed(items: Iterable[object], most: int = 4) -> str:
     """Return `a, b, c and 5 more`."""
     words = [str(item) for item in items]

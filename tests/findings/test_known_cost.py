@@ -24,9 +24,10 @@ PLANTED: list[tuple[list[str], list[set[str]]]] = [
     (["--drift", "0.1"], [{"drift"}, {"drift"}]),
     (["--drift", "-0.05"], [{"drift"}, {"drift"}]),
     (["--drift", "0.005"], [set(), set()]),
-    (["--spike", "7", "15"], [{"outliers"}, {"outliers"}]),
+    (["--spike", "7"], [{"outliers"}, {"outliers"}]),
+    (["--spike", "7", "15"], [{"bursts"}, {"bursts"}]),
     (["--stall", "9"], [{"input_stall"}, {"input_stall"}]),
-    (["--spike", "5", "--stall", "16"], [{"outliers", "input_stall"}] * 2),
+    (["--spike", "5", "--stall", "16"], [{"bursts", "input_stall"}] * 2),
     (["--slow-tenant", "1"], [set(), {"slow_user"}]),
     (["--slow-tenant", "0", "--stall", "16"], [{"slow_user", "input_stall"}, {"input_stall"}]),
     (["--spike", "0", "1"], [set(), set()]),
@@ -81,7 +82,7 @@ def test_what_was_planted_is_found_and_nothing_else(words: list[str], expected: 
         pytest.param(["--drift", "0.3"], {"drift"}, marks=pytest.mark.slow),
         (
             ["--spike", "7", "--stall", "15", "--slow-tenant", "1", "--one-seed"],
-            {"outliers", "input_stall", "slow_user", "same_seed", "seed"},
+            {"bursts", "input_stall", "slow_user", "same_seed", "seed"},
         ),
     ],
     ids=["steady", "drift", "spike, stall, slow user, one seed"],
@@ -94,5 +95,15 @@ def test_through_a_real_launch(loose: Suites, words: list[str], planted_here: se
     for record in records:
         assert record["statistics"]["median"] == pytest.approx(true_rate(words, record["tenant"]), rel=0.01)
     found = {finding["rule"] for record in records for finding in record["findings"]}
-    of_the_numbers = {"drift", "outliers", "slow_user", "input_stall", "slow_start", "same_seed", "seed", "pace"}
+    of_the_numbers = {
+        "drift",
+        "bursts",
+        "outliers",
+        "slow_user",
+        "input_stall",
+        "slow_start",
+        "same_seed",
+        "seed",
+        "pace",
+    }
     assert found & of_the_numbers == planted_here

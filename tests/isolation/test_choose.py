@@ -185,6 +185,17 @@ def test_what_serves_without_a_limit_is_not_whole(asked: str, mounts: Mounts, sw
     assert choose_backend("auto", mounts, None).backend.name == "v1"
 
 
+def test_a_batch_job_without_pids_is_held(mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under Slurm 22.05 with cgroup/v1."""
+    mounts.own.update(mounts.v1)
+    del mounts.v1["pids"], mounts.own["pids"]
+    with pytest.raises(IsolationError, match="does not hold these limits here: pids"):
+        choose_backend("v1", mounts, None)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    backend = choose_backend("require", mounts, None).backend
+    assert (backend.name, backend.unenforced) == ("v1", ("pids",))
+
+
 def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, mount in mounts.v1.items():
         mounts.own[name] = mount / "job"

@@ -18,16 +18,19 @@ WHY = "somebody counts"
 COUNTED = (*SUMS[:1], "--number", "3", "--repeat", "9")
 DIES = f"""
 import os, sys, time
+from pathlib import Path
 sys.path.insert(0, {str(TENANTS)!r})
 import sums
 from cotenant.protocol.client import Rendezvous
 def observation(self, **fields):
     send(self, **fields)
-    if os.environ["COTENANT_TENANT"] == "0" and fields["index"] == 14: os._exit(3)
+    if os.environ["COTENANT_TENANT"] == "1" and fields["index"] == 8: seen.touch()
+    if os.environ["COTENANT_TENANT"] == "0" and seen.exists() and time.time() > seen.stat().st_mtime + 1: os._exit(3)
+seen = Path(os.environ["COTENANT_SOCKET"]).with_name("seen")
 send, Rendezvous.observation = Rendezvous.observation, observation
 sys.exit(sums.main())
 """
-"""The first tenant ends a few observations behind those that count beside the other."""
+"""The first tenant ends a moment after the second one has made all its observations beside it."""
 
 
 def went_on(result: LaunchResult) -> WentOn:
@@ -79,10 +82,7 @@ def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
     assert (went_on(result).turns, went_on(result).missed) == ({}, {0: missed, 1: missed})
 
 
-def test_one_that_dies_in_its_turn_has_failed_and_the_next_has_its_own(
-    turning: Turning, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.3)
+def test_one_that_dies_in_its_turn_has_failed_and_the_next_has_its_own(turning: Turning) -> None:
     result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], refusal=WHY)
     assert outcomes(result) == ["failed", "completed"]
     assert ([*went_on(result).turns], went_on(result).missed) == ([1], {0: "it ended while it was alone"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,7 +20,8 @@ from cotenant.launch import containers
 from cotenant.launch.containers import Image, image_of
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
-from tenants.suites import ROOT, TENANTS, Suites, found, job
+from tenants.suites import PLACES as PLACES_OF_ROGUE
+from tenants.suites import ROOT, TENANTS, Suites, found, job, script, until
 
 PLACES = {Path("/work"), Path("/data")}
 NVIDIA, AMD = (Accelerator(0, vendor, "a device", "GPU-0", "", 0, 0, "") for vendor in ("nvidia", "amd"))
@@ -39,17 +41,18 @@ def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.Monkey
     monkeypatch.setattr(containers.resource, "getrlimit", lambda which: (10, 2000))
     monkeypatch.setattr(containers, "read_text", lambda path: "1000\n")
     inside = Image("podman", "/usr/bin/podman", "image:1")
-    environment = {"PATH": "/host/bin", "BASE": "/work", "COTENANT_SOCKET": "/s"}
+    environment = {"PATH": "/host/bin", "BASE": "/work", "COTENANT_RUN": "1-2-3", "COTENANT_TENANT": "0"}
     for user, own in ((0, []), (1000, ["--userns=keep-id"])):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         words = inside.around(["a.sh", "-x"], [NVIDIA], PLACES, environment)
         assert words == [
             *("/usr/bin/podman", "run", "--rm", "--cgroups=disabled", "--network=host"),
             *("--volume", "/dev/shm:/dev/shm", "--ulimit=nofile=2000:2000", "--ulimit=nproc=1000:1000", *own),
+            *("--replace", "--name=cotenant-1-2-3.t0"),
             *("--device", "nvidia.com/gpu=all", "--volume", "/data:/data", "--volume", "/work:/work"),
-            *("--env", "BASE", "--env", "COTENANT_SOCKET", "image:1", "a.sh", "-x"),
+            *("--env", "BASE", "--env", "COTENANT_RUN", "--env", "COTENANT_TENANT", "image:1", "a.sh", "-x"),
         ]
-    assert "/dev/kfd" in inside.around(["a.sh"], [AMD], PLACES, {})
+    assert "/dev/kfd" in inside.around(["a.sh"], [AMD], PLACES, environment)
 
 
 def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +69,9 @@ def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkey
         image_of(None, "i")
     with pytest.raises(CotenantError, match="there is no image"):
         image_of("i.sif", None)
+    (tmp_path / "podman").write_text("#!/bin/sh\necho 'Error: no space left on device' >&2\nexit 125\n")
+    with pytest.raises(CotenantError, match="podman does not work here: Error: no space left on device"):
+        image_of(None, "i")
 
 
 @pytest.mark.parametrize("form", image.FORMS)
@@ -85,6 +91,46 @@ def test_definitions_of_images(form: str, capsys: pytest.CaptureFixture[str]) ->
     assert all((ROOT / name).exists() for name in image.COPIED)
     bare = [sys.executable, "-I", "-S", str(ROOT / "scripts/image.py"), form, "cpu"]  # No package is at hand.
     assert subprocess.run(bare, capture_output=True, check=True).stdout
+
+
+def test_what_an_image_has_runs_a_suite(tmp_path: Path) -> None:
+    """The line of docs/recipes.md for Kubernetes, in the image's own copy and directory."""
+    for name in image.COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, tmp_path / name)
+    line = ["./run.sh", "--jobs", "baselines.json", "--dry"]
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    script(tmp_path / "venv/bin/python", f'exec {sys.executable} "$@"')
+    pins = subprocess.run(["sha256sum", "requirements.txt"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (tmp_path / "venv/.cotenant-run").write_text(pins.stdout)
+    environment = {**os.environ, "VENV": str(tmp_path / "venv"), "TORCH_BUILD": ""}
+    ended = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert f"WORKDIR {image.SOURCE}" in image.dockerfile(image.Image("cpu"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_container_is_left_by_an_interrupted_or_killed_runner(loose: Suites, number: signal.Signals) -> None:
+    """An engine that keeps a container until it is removed, as podman does when its own processes are killed."""
+    kept = loose.folder / "containers"
+    kept.mkdir()
+    named = f'case "$1" in --name=*) touch {kept}/"${{1#--name=}}";; esac'
+    script(
+        loose.folder / "bin/podman",
+        '[ "$1" = image ] && exit 0',
+        f'[ "$1" = rm ] && {{ cd {kept} && exec rm -f -- $(printf "%s\\n" "$@" | grep ^cotenant-); }}',
+        f'while [ "$1" != an:image ]; do {named}; shift; done',
+        'shift; exec "$@"',
+    )
+    path = f"{loose.folder / 'bin'}:{os.environ['PATH']}"
+    jobs = [job("rogue.py", "--at", "hello", "--do", "hang", *PLACES_OF_ROGUE)]
+    runner = loose.start(jobs, "--users", 2, "--docker", "an:image", PATH=path)
+    loose.at_place("hello", 2)
+    assert sorted(path.name.rpartition(".")[2] for path in kept.iterdir()) == ["t0", "t1"]
+    runner.send_signal(number)
+    assert runner.wait(20) == (-9 if number == signal.SIGKILL else 130)
+    until(lambda: not list(kept.iterdir()), "the containers are removed", 20)
+    loose.gone(10)
 
 
 # ---- podman itself, on an image that has nothing: this host's own /usr is mounted
@@ -114,7 +160,7 @@ def podman(tmp_path: Path) -> Iterator[dict[str, str]]:
     made = ended("podman", "import", "--change", path, str(tmp_path / "empty.tar"), name)
     if made.returncode:
         pytest.skip(f"podman imports no image here: {made.stderr[-200:]}")
-    inside = Image("podman", "podman", name).around(["true"], [], set(), {})
+    inside = Image("podman", "podman", name).around(["true"], [], set(), {"COTENANT_RUN": "0", "COTENANT_TENANT": "0"})
     tried = ended(*outside(inside))
     if not tried.returncode:
         yield {"CONTAINERS_CONF": environment["CONTAINERS_CONF"], "IMAGE": name}

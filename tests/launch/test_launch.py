@@ -1,5 +1,6 @@
 """A launch in this process: slices that cannot be had, limits, messages in pieces, and descriptors left open."""
 
+import re
 import signal
 import socket
 import subprocess
@@ -185,6 +186,48 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
     process.wait()
     assert outcomes(result) == ended
     assert result.left_behind == "process 7 cannot be killed"
+
+
+TRACED = """
+import ctypes, os, signal, time
+if not os.fork():
+    ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (("/bin/sh", "-c", "kill -STOP $$"), r"with --timeout. Its process pid \d+ \(\w+\) was stopped \(state T\): "),
+        ((*PYTHON, TRACED), r"Its process pid \d+ \(.+\) was traced by pid \d+ \(.+\): detach that from it.$"),
+    ],
+)
+def test_a_user_that_another_program_holds_is_named_at_its_time_limit(
+    tmp_path: Path, program: tuple[str, ...], said: str
+) -> None:
+    (ended,) = launched(specs(tmp_path, *program, tenants=1), limits=Limits(timeout_s=1)).tenants
+    assert ended.outcome == "timeout"
+    assert re.search(said, ended.message), ended.message
+    assert len(re.findall("Its process", ended.message)) == 1
+
+
+def test_a_socket_that_was_removed_or_replaced_is_named(tmp_path: Path) -> None:
+    for deed, how in (("", ""), ("; touch $COTENANT_SOCKET", "replaced"), ("", "removed")):
+        line = f"rm $COTENANT_SOCKET{deed}; exit 1" if how else "exit 1"
+        (ended,) = launched(specs(tmp_path, "/bin/sh", "-c", line, tenants=1)).tenants
+        named = f" Its socket {tmp_path}/t0 was {how}: find the program that changes this directory." if how else ""
+        assert ended.message == f"It ended with exit status 1. Its log is empty.{named}"
+
+
+def test_a_port_that_another_user_has_is_answered_by_the_ways_to_have_ones_own(tmp_path: Path) -> None:
+    line = "echo 'OSError: [Errno 98] Address already in use' >&2; exit 1"
+    (ended,) = launched(specs(tmp_path, "/bin/sh", "-c", line, tenants=1)).tenants
+    assert ended.message == (
+        "It ended with exit status 1. Its port was taken: give each user its own, by $MASTER_PORT or {user}, as in "
+        "--port 2950{user}. Its log ends: OSError: [Errno 98] Address already in use"
+    )
 
 
 @pytest.mark.usefixtures("descriptors")

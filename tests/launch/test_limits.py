@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cotenant.launch.allowances import Allowance
+from cotenant.launch.heading import tenancy
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.prepared import PreparedSuite
@@ -29,6 +30,12 @@ def test_the_backend_hears_who_ends_when_memory_is_full(on_oom: str) -> None:
     words = ["--jobs", str(ROOT / "profiles/cpu.json"), "--name", "toy_reg", "--isolation", "none", "--on-oom", on_oom]
     suite = PreparedSuite(options(*words, there=discover()), discover())
     assert suite.backend.oom_group == (on_oom == "group")
+
+
+def test_a_heading_without_slices_asks_the_host_what_they_take() -> None:
+    words = ["--jobs", str(ROOT / "profiles/cpu.json"), "--name", "toy_reg", "--isolation", "affinity"]
+    said = tenancy(PreparedSuite(options(*words, there=discover()), discover()))
+    assert said.endswith("memory NOT limited (isolation affinity; --isolation require says what it takes)")
 
 
 def test_those_that_are_behind_end() -> None:

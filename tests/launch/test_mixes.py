@@ -100,7 +100,7 @@ def records_of_parts(start: Start, **of_launch: Any) -> list[list[Record]]:
     """Return the records of each pair of a launch in which everybody has died."""
     now = datetime.now(UTC)
     lost = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
-    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key())
+    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key(), ())
     return [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, **of_launch), start)]
 
 

@@ -7,13 +7,15 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cotenant.launch import outcome
 from cotenant.machine.topology import discover
 from tenants.fixtures import suites_in
-from tenants.suites import CGROUPS, SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
+from tenants.suites import CGROUPS, ROOT, SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
 
 MIB = 1 << 20
 SMALL_SLICES = ["--users", 2, "--reserve", discover().memory_bytes - 256 * MIB]
@@ -136,6 +138,13 @@ def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJ
     assert "broken.sh could not be executed: No such file or directory." in messages["broken"]
     assert messages["needy"].endswith("pip install torchvision_of_another_world")
     assert "missing_package" in outcomes(ended["needy"])
+
+
+def test_this_package_is_had_from_its_checkout_and_from_no_index() -> None:
+    tail = "ModuleNotFoundError: No module named 'cotenant'"
+    tenant: Any = SimpleNamespace(status=1, log_tail=lambda: tail)
+    missing = f"The package 'cotenant' is missing. pip install {ROOT}"
+    assert outcome._died(tenant) == ("missing_package", missing)
 
 
 def test_what_a_maker_leaves_behind_does_not_disturb_a_launch(loose: Suites) -> None:

@@ -121,7 +121,7 @@ def test_where_observations_are_counted_a_user_goes_on_alone_and_its_record_says
     ended = loose.run([job("sums.py", *flags)], *words, status=0)
     assert "1 launch (baseline quick: a user of each job and kind of slice goes on alone for 2 s" in ended.stdout
     assert "no blocks, as --repeat says how much is observed" in ended.stdout
-    beside, alone, _ = sorted(loose.records(), key=lambda record: record["tenant"])
+    beside, alone, _ = sorted(loose.records(), key=lambda record: (record["tenant"], record["solo"]))
     assert (alone["baseline"], alone["stands_for"], alone["tenant"], alone["name"]) == ("quick", [0, 1], 0, "job.solo")
     assert (beside["baseline"], beside["stands_for"]) == (None, [])
     assert alone["given"]["number"] == beside["given"]["number"] == 4

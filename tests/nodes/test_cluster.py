@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.commands import suite_run
 from cotenant.commands.on_ray import as_node_0
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import cluster_flags
@@ -103,3 +104,11 @@ def test_what_would_run_in_a_slurm_job_is_that_of_its_nodes(
         monkeypatch.setenv(name, value)
     given = suite_parser("", "").parse_words([])
     assert cluster_of(cluster_flags(as_node_0(given))) == Cluster(2, 0, HERE, 29400)
+
+
+def test_a_slurm_job_whose_time_brought_no_launch_to_its_end_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    ends = {("SIGTERM", False): 1, ("SIGTERM", True): 130, ("SIGINT", False): 130}
+    assert {end: suite_run._status_of(*end) for end in ends} == ends
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert suite_run._status_of("SIGTERM", False) == 130

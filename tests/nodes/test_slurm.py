@@ -164,7 +164,8 @@ def test_srun_starts_a_runner_on_each_node_and_their_launch_is_one(slurm: Slurm)
 def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(slurm: Slurm) -> None:
     """The signal of --signal is sent by hand, once the first launch has its record and the second one runs."""
     job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', 'b', repeat=60, number=200)}")
-    until(lambda: list(slurm.place.glob("e2/output/logs/b.*")), "the second launch has begun", 150, slurm.said)
+    begun = [slurm.place / f"{node}/output/logs" for node in ("e1", "e2")]
+    until(lambda: all(list(logs.glob("b.*")) for logs in begun), "the second launch has begun", 150, slurm.said)
     (first,) = slurm.records()
     slurm.run("scancel", "--signal=TERM", job_id)
     until(lambda: "Stopped by SIGTERM" in slurm.out.read_text(), "it is interrupted", 60, slurm.said)
@@ -175,3 +176,12 @@ def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(
     assert ended[0]["start_time"] == first["start_time"]
     assert ended[1]["meters"]["slurm"]["restarts"] == "1"
     assert "1 launch done, 1 to come." in slurm.out.read_text()
+
+
+def test_a_job_too_short_for_a_launch_is_not_requeued_for_ever_and_says_why(slurm: Slurm) -> None:
+    job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', repeat=600, number=200)}")
+    until(lambda: list(slurm.place.glob("e2/output/logs/a.*")), "the launch has begun", 150, slurm.said)
+    slurm.run("scancel", "--signal=TERM", job_id)
+    until(lambda: slurm.state(job_id) in ("PENDING", "FAILED"), "the job ends", 150, slurm.said)
+    assert slurm.state(job_id) == "FAILED", slurm.said()
+    assert "No launch came to its end in the time of this Slurm job" in slurm.out.read_text()

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from msgspec import structs
 from scipy import stats
 
 from cotenant.finding import Finding
@@ -19,7 +20,7 @@ from cotenant.report.pictures.rows import shares_picture
 from cotenant.report.summary import JobSummary
 from cotenant.report.trust import doubts
 from cotenant.results.record import Record
-from report.making import BUSY, launch, lost, scaling, solo, summary_of
+from report.making import BUSY, UNSLICED, launch, lost, scaling, solo, summary_of
 from results.made import NOON
 
 DRIFT = Finding("drift", "warning", "The rate drifted. Look at clocks.", "")
@@ -67,6 +68,21 @@ def suite(shares: Mapping[str, float], uids: Sequence[int], noise: float = 0.0, 
     return records
 
 
+def test_why_it_is_not_known_what_users_keep() -> None:
+    """--baseline blocks, or alone, ran in all but the first of these."""
+    wrong = [Finding("wrong", "error", "It is wrong.")]
+    missed = Finding("not_alone", "info", "What users like user 0 keep is not known: it was late.")
+    for records, why in (
+        (launch("vae"), "What each has alone was not measured (--baseline blocks measures it)."),
+        ([*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)], "a user alone has the whole machine"),
+        ([*launch("vae"), *(structs.replace(one, findings=wrong) for one in solo("vae"))], "no launch has a rate."),
+        (launch("vae", findings=(missed,)), "What each keeps is not known: it was late."),
+    ):
+        said = answer(summary_of(records))
+        assert why in said
+        assert ("was not measured" in said) == ("was not measured" in why)
+
+
 def test_several_jobs_say_the_geometric_mean_with_its_interval_and_what_is_lost() -> None:
     shares = dict(zip("abcd", (0.97, 0.98, 0.96, 0.97), strict=True))
     summary = summary_of([*suite(shares, [0]), *lost("e", 0)])
@@ -79,6 +95,8 @@ def test_several_jobs_say_the_geometric_mean_with_its_interval_and_what_is_lost(
     assert "least" not in text, "of one launch nobody knows what chance does"
     assert [of.job.name for of in shares_of(summary)] == ["c", "a", "d", "b"]
     assert answer(summary_of(lost("c", 0))) == "No job has a rate: 1 job failed or is INVALID."
+    two = [*lost("c", 0), *lost("d", 0)]
+    assert answer(summary_of(two)) == "No job has a rate: 2 jobs failed or are INVALID."
     assert answer(summary_of([])) == ""
     many_users = answer(summary_of([*launch("a", tenants=8), *launch("b", tenants=8)]))
     assert many_users == "What each has alone was not measured (--baseline blocks measures it)."

@@ -74,6 +74,13 @@ TWO = (("vae", 0.8), ("wlm", 0.5))
 BOTH, OWN = SharedDevice("", "time", 2, None, None, "", None), SharedDevice("", "exclusive", 1, None, None, "", None)
 
 
+def test_whom_a_neighbour_ended_is_counted_with_that_one() -> None:
+    culprit, other = mix(TWO, lost=0)
+    ended = replace(other, completed=False, outcome="aborted", message="User 0 failed.", statistics=None)
+    (loss,) = summary_of([culprit, ended]).losses
+    assert (loss.job, loss.tenant, loss.outcome, loss.aborted) == ("vae.in.vae+wlm", "0", "failed", 1)
+
+
 def test_the_jobs_of_a_mix_are_one_launch_of_the_meters() -> None:
     def measured(uid: int) -> list[Record]:
         return [replace(one, meters=one.meters | power([100.0, 300.0])) for one in mix(TWO, uid, "lab")]

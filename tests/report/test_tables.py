@@ -257,6 +257,22 @@ def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> No
     assert rows_in(foreign_lines(path, "batch-size"), "batch-size")[theirs[0].name]["resnet50"] == "128"
 
 
+def test_odd_published_tables_have_a_line_for_a_name_and_its_devices(tmp_path: Path) -> None:
+    path = tmp_path / "pytorch-train-throughput-fp32.csv"
+    path.write_text("name_gpu,num_gpu,ssd,ncf\nV100,1,9,0\nV100,8,70,nan\nV100,1,9,5\nT4,1,NaN,3\n")
+    lines = foreign_lines(path, "throughput")
+    assert [line.name for line in lines] == [f"{of} (foreign: {path.name})" for of in ("1x V100", "8x V100", "T4")]
+    assert [[entry.rate for entry in line.entries.values()] for line in lines] == [[9, 5], [70], [3]]
+    for name, kind, other in (
+        (path.name, "batch-size", "throughput"),
+        ("pytorch-train-bs-fp32.csv", "throughput", "batch-size"),
+        ("batch_size.csv", "throughput", "batch-size"),
+    ):
+        said = refusal(foreign_lines, path.rename(path.with_name(name)), kind)
+        assert f"{name} is a table of {other}, by its name. Use --table {other}" in said
+        path = path.with_name(name)
+
+
 def test_every_cell_of_the_newest_form_and_of_json_is_read(tmp_path: Path) -> None:
     """In the newest files the first column has no heading; the number at a device's name counts, not a machine's."""
     path = tmp_path / "v2-fp32.csv"
@@ -321,7 +337,7 @@ def test_copies_and_one_model_over_devices_share_neither_row_nor_column() -> Non
         ("name_gpu,ssd\nV100,1\nT4,fast\n", "line 3: ssd is 'fast', no number."),
         ("name_gpu,ssd\n\nV100,1\n\nT4,fast\n", "line 5: ssd is 'fast', no number."),
         ("name_gpu,ssd\nV100,-1\n", "line 2: ssd is '-1', no number."),
-        ("name_gpu,ssd\nV100,nan\n", "line 2: ssd is 'nan', no number."),
+        ("name_gpu,ssd\nV100,inf\n", "line 2: ssd is 'inf', no number."),
         (b"name_gpu,ssd\nV\xff,1\n", "cannot be read"),
     ],
 )

@@ -102,6 +102,21 @@ def test_a_program_of_exec_is_started_again_as_it_was() -> None:
     assert step.command == f"./run.sh {run}"
 
 
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        ("drift", "--settle 10s"),
+        ("few_observations", "--budget 30s"),
+        # A container or a job of Slurm has no use for cgroup_setup.sh.
+        ("not_enforced", "--isolation require"),
+    ],
+)
+def test_a_flag_of_ours_stands_before_the_dashes(rule: str, change: str) -> None:
+    found = launch("vae", findings=(Finding(rule, "warning", "It is so.", effect=0.1),))
+    (step,) = first_steps(summary_of(found).findings)
+    assert step.command == f"./run.sh --users 2 --name vae {change}"
+
+
 def test_records_without_their_run_have_no_command() -> None:
     assert not first_steps(summary_of(launch("vae", findings=(LATE,), place={"run_words": []})).findings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,8 +29,8 @@ from cotenant.launch.resume import repetitions_begun
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
+from cotenant.nodes import slurm
 from cotenant.nodes.cluster import Cluster, launcher_of, needs_srun
-from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
 from cotenant.results.last import last_in
 from cotenant.results.record import Record
@@ -53,7 +54,7 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     elif by_ray:
         return run_on_ray(given, ours, others)
     elif needs_srun(flags):
-        begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
+        slurm.begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
     machine = discover()
     options = replace(options_of(given, others, machine), words=("run", *ours, *(("--", *others) if others else ())))
     if given.show:
@@ -119,7 +120,7 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
     records: list[Record] = []
     try:
         with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
-            interrupted = _repeated(suite, view, records)
+            interrupted, finished = _repeated(suite, view, records)
     finally:
         # Also if a full disk has ended it halfway.
         if records:
@@ -128,16 +129,31 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
     if interrupted:
         where = f"the records so far are in {options.paths.output}"
         note(f"Stopped by {sender_of(interrupted)}; {where}, and the same command with --resume goes on.")
-        return EXIT_INTERRUPTED
+        status = _status_of(interrupted, finished)
+        if status != EXIT_INTERRUPTED:
+            note(
+                "No launch came to its end in the time of this Slurm job: requeued, it would come no further. "
+                "Give it more time (sbatch --time), or launches less (--budget)."
+            )
+        return status
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in records)
     slower = options.duet is not None and is_slower(records)
     return EXIT_FAILED if failed else EXIT_SLOWER if slower else EXIT_PASSED
 
 
-def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Record]) -> str | None:
-    """Run the suite as often as its options say, and add its records, also after an error; return the reason for an
-    early end. A repetition in which nothing completes is the last one."""
-    options, earlier = suite.options, 0
+def _status_of(interrupted: str, finished: bool) -> int:
+    """Return the exit status of an interrupted run: as failed where requeueing its Slurm job would lead nowhere."""
+    in_vain = interrupted == "SIGTERM" and slurm.in_job(os.environ) and not finished
+    return EXIT_FAILED if in_vain else EXIT_INTERRUPTED
+
+
+def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Record]) -> tuple[str | None, bool]:
+    """Run the suite as often as its options say, and add its records, also after an error.
+
+    Return the reason for an early end, and whether any launch came to its end. A repetition in which nothing completes
+    is the last one.
+    """
+    options, earlier, finished = suite.options, 0, False
     begun = repetitions_begun(options, suite.machine.hostname) if options.resume else 0
     with Interruption() as between:
         for number in range(options.repetitions):
@@ -153,27 +169,31 @@ def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Re
                 result = run.run()
             finally:
                 records += run.records
+            finished |= result.finished
             completed = [record.completed for record in result.made]
             failed = completed and (not any(completed) or (options.raise_error and not all(completed)))
             if result.interrupted or failed:
-                return result.interrupted
-        return between.requested
+                return result.interrupted, finished
+        return between.requested, finished
 
 
 def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
     """Run this node's part of a suite whose records another node keeps."""
     note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
     result = SuiteRun(suite, note).follow()
-    return EXIT_INTERRUPTED if result.interrupted else EXIT_FAILED if result.failed else EXIT_PASSED
+    if result.interrupted:
+        return _status_of(result.interrupted, result.finished)
+    return EXIT_FAILED if result.failed else EXIT_PASSED
 
 
 def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
     known = [last.get(start.names[0]) for start in suite.starts]
+    by_blocks = [start.takes_turns or bool(start.refusal) for start in suite.starts]
     seconds = [
-        launch.seconds if launch is not None and launch.by_blocks is start.takes_turns else None
-        for start, launch in zip(suite.starts, known, strict=True)
+        launch.seconds if launch is not None and launch.by_blocks is alike else None
+        for alike, launch in zip(by_blocks, known, strict=True)
     ]
     estimated = [None] * len(seconds) if all(seconds) else suite.estimates_s()
     return [

@@ -119,8 +119,13 @@ def _candidates(requested: str, mounts: Mounts, base: str | None) -> list[Backen
 
 
 def _lack(backend: Backend) -> Refusal | None:
-    """Return the limits that a serving backend does not hold, as a refusal, and the remedy; None where it holds all."""
-    lacking = [what for what in backend.unenforced if what != "swap" or host_memory().swap_bytes]
+    """Return the limits that a serving backend does not hold, as a refusal, and the remedy; None where it holds all.
+
+    Swap is no limit where there is none, nor the number of processes in a batch system's job: its cgroups are all that
+    there are, and Slurm makes none of `pids`.
+    """
+    missing = {"swap": host_memory().swap_bytes, "pids": not batch_system()}
+    lacking = [what for what in backend.unenforced if missing.get(what, True)]
     if not lacking:
         return None
     ways = "; ".join(f"{way} (for {what})" for what, way in enabled_by(backend.name, lacking).items())

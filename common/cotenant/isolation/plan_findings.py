@@ -12,7 +12,7 @@ from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.cpu import Cache
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
-from cotenant.text import gib, many
+from cotenant.text import gib, many, verb
 
 MIB = 1 << 20
 _UNEVEN_PERCENT = 5
@@ -58,7 +58,7 @@ def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
     if spare := limit - each * parts:
         yield info(
             f"{spare} of {limit} processors stay unused: {many(parts, 'slice' if parts < len(slices) else 'user')} "
-            f"get{'s' if parts == 1 else ''} {each}{' each' if parts > 1 else ''}.",
+            f"{verb(parts, 'gets', 'get')} {each}{' each' if parts > 1 else ''}.",
             f"Choose {'--slices' if parts < len(slices) else '--users'} so that the cores of every node divide evenly.",
             rule="processors_unused",
         )

@@ -13,9 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from cotenant.isolation.backend import Counters
 from cotenant.isolation.slice import Slice
+from cotenant.launch.conductor import HELD_WITHIN_NS
 from cotenant.launch.schedule import AFTER_THAW_NS, AFTER_THAW_ON_DEVICES_NS, LATEST_NS
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.machine.topology import Machine
@@ -66,8 +68,8 @@ def one_of_each_kind(slices: Sequence[Slice], machine: Machine, cells: Sequence[
 
 
 def observations_alone(observation_ns: float) -> int:
-    """Return how many observations of this length a turn has: as many as fill two seconds, those of an interval if
-    these last for no longer than ten, and never fewer than two."""
+    """Return about how many observations of this length a turn has: as many as fill two seconds, those of an interval
+    if these last for no longer than ten, and never fewer than two."""
     wanted = max(INTERVAL_OBSERVATIONS, math.ceil(QUICK_KEPT_S * 1e9 / observation_ns))
     return max(LEAST_OBSERVATIONS, min(wanted, int(QUICK_MOST_S * 1e9 / observation_ns)))
 
@@ -86,12 +88,14 @@ class AloneTurns:
         self._missed: dict[int, str] = {}
         self._turns: dict[int, Turn] = {}
         self._tenant: Tenant | None = None
-        self._from_ns = self._until_ns = 0
+        self._last_ns = self.together_ns + round(1e9 * (left_s - LEAVING_S))
+        self._held_by_ns = self.together_ns + HELD_WITHIN_NS
+        self._from_ns = 0
         self._before = Counters()
         self._held_ns: dict[int, int] = {}
         self._is_told = False
         for tenant in goers:
-            left_s -= LEAVING_S + self._observing_ns(tenant) / 1e9
+            left_s -= LEAVING_S + _estimated_s(tenant)
             why = self._why_not(tenant, left_s)
             if why:
                 self._missed[tenant.index] = why
@@ -116,8 +120,9 @@ class AloneTurns:
         now_ns = time.perf_counter_ns()
         is_late, self._looked_ns = now_ns > self._looked_ns + LATEST_NS, now_ns
         if self._tenant is None:
-            if not any(tenant.alive for tenant in self._leaving):
-                self._begin(now_ns)
+            held = all(map(self._is_held, self._waiting))
+            if not any(tenant.alive for tenant in self._leaving) and (held or now_ns > self._held_by_ns):
+                self._begin(now_ns, held)
             return []
         tenant = self._tenant
         if is_late:
@@ -125,10 +130,12 @@ class AloneTurns:
         if tenant.lost:
             self._missed.setdefault(tenant.index, "it ended while it was alone")
         elif not tenant.all_ranks("done"):
-            if now_ns >= self._until_ns and not self._is_told:
+            if not self._is_told and self._is_enough(tenant, now_ns):
                 self._is_told = True
                 say_enough([tenant])
             return []
+        if not self._made_alone(tenant):
+            self._missed.setdefault(tenant.index, "it made no observation while it was alone")
         if tenant.index not in self._missed:
             self._turns[tenant.index] = Turn(self._from_ns, now_ns, self._before, tenant.live.counters())
         self._tenant, self._leaving = None, [tenant]
@@ -143,16 +150,17 @@ class AloneTurns:
             for rank in tenant.ranks.values():
                 rank.rests.append((held_ns, time.perf_counter_ns()))
 
-    def _begin(self, now_ns: int) -> None:
+    def _begin(self, now_ns: int, held: bool) -> None:
         while self._waiting:
             tenant = self._waiting.pop(0)
             if tenant.lost:
                 self._missed[tenant.index] = "it ended before its turn alone"
                 continue
+            if not held:
+                self._missed[tenant.index] = "a user whose turn was to come was not held still"
             self.release(tenant)
             on_devices = bool(tenant.spec.slice.accelerators)
             self._from_ns = now_ns + (AFTER_THAW_ON_DEVICES_NS if on_devices else AFTER_THAW_NS)
-            self._until_ns = self._from_ns + self._observing_ns(tenant)
             self._before, self._tenant, self._is_told = tenant.live.counters(), tenant, False
             return
 
@@ -174,13 +182,32 @@ class AloneTurns:
             with contextlib.suppress(OSError):  # It has ended, which its turn will see.
                 tenant.live.freeze()
 
-    def _observing_ns(self, tenant: Tenant) -> int:
-        """Return the nanoseconds of its observations alone, by the length of those beside the others."""
-        rows = tenant.ranks[0].observations[-RECENT:]
-        if not rows:
-            return 0
-        lasting_ns = float(median(row["end_ns"] - row["start_ns"] for row in rows))
-        return round(observations_alone(lasting_ns) * lasting_ns)
+    def _is_held(self, tenant: Tenant) -> bool:
+        """Return whether a waiting tenant is held still, if it can be."""
+        try:
+            return tenant.index not in self._held_ns or tenant.lost or tenant.live.frozen()
+        except OSError:
+            return True
+
+    def _made_alone(self, tenant: Tenant) -> list[dict[str, Any]]:
+        return [row for row in tenant.ranks[0].observations if row["start_ns"] >= self._from_ns]
+
+    def _is_enough(self, tenant: Tenant, now_ns: int) -> bool:
+        """Return whether its observations alone last two seconds and are enough for an interval, or ten have passed."""
+        rows = self._made_alone(tenant)
+        lasting_s = sum(row["end_ns"] - row["start_ns"] for row in rows) / 1e9
+        filled = len(rows) >= INTERVAL_OBSERVATIONS and lasting_s >= QUICK_KEPT_S
+        over = len(rows) >= LEAST_OBSERVATIONS and now_ns >= self._from_ns + QUICK_MOST_S * 1e9
+        return filled or over or now_ns >= self._last_ns
+
+
+def _estimated_s(tenant: Tenant) -> float:
+    """Return the seconds that its turn will take, by the length of its last observations beside the others."""
+    rows = tenant.ranks[0].observations[-RECENT:]
+    if not rows:
+        return 0.0
+    lasting_ns = float(median(row["end_ns"] - row["start_ns"] for row in rows))
+    return observations_alone(lasting_ns) * lasting_ns / 1e9
 
 
 def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:

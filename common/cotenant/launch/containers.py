@@ -10,7 +10,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from typing import Literal
 from cotenant.errors import CotenantError
 from cotenant.machine.accelerators import Accelerator
 from cotenant.procfs import read_text
+from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 
 Kind = Literal["singularity", "podman"]
 _SHM = "/dev/shm:/dev/shm"
@@ -64,7 +65,22 @@ class Image:
             return [self.program, "exec", *devices, *mounts, self.name, *command]
         mounts = [word for bind in binds for word in ("--volume", f"{bind}:{bind}")]
         names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
-        return [self.program, *_podman_run(os.geteuid()), *devices, *mounts, *names, self.name, *command]
+        # One of a tenant's last launch may be left where its engine was killed.
+        name = _name(environment[RUN_VARIABLE], environment[TENANT_VARIABLE])
+        own = [*_podman_run(os.geteuid()), "--replace", f"--name={name}"]
+        return [self.program, *own, *devices, *mounts, *names, self.name, *command]
+
+    def removal(self, run: str, tenants: Iterable[int]) -> list[str]:
+        """Return the line that removes the containers of these tenants, or nothing if the engine keeps none.
+
+        Podman keeps a container as `Up` when the processes that watch it are killed with its slice.
+        """
+        names = [_name(run, str(tenant)) for tenant in tenants]
+        return [self.program, "rm", "--force", "--ignore", "--time=0", *names] if self.kind == "podman" else []
+
+
+def _name(run: str, tenant: str) -> str:
+    return f"cotenant-{run}.t{tenant}"
 
 
 def _podman_run(user: int) -> list[str]:
@@ -103,7 +119,11 @@ def image_of(singularity: str | None, docker: str | None) -> Image | None:
                 "--docker needs podman: the containers of Docker's daemon do not live in a user's slice.",
                 "apt-get install podman; it runs the same images.",
             )
-        if subprocess.run([program, "image", "exists", docker], capture_output=True, check=False).returncode:
+        asked = subprocess.run([program, "image", "exists", docker], capture_output=True, text=True, check=False)
+        if asked.returncode == 1:
             raise CotenantError(f"--docker: podman knows no image {docker}.", f"podman pull {docker}")
+        if asked.returncode:
+            said = asked.stderr.strip() or f"it ended with status {asked.returncode}"
+            raise CotenantError(f"--docker: podman does not work here: {said.rstrip('.')}.", "Try: podman info")
         return Image("podman", program, docker)
     return None

@@ -42,7 +42,7 @@ def tenancy(suite: PreparedSuite) -> str:
         return f"{many(len(plan.slices), 'user')} without slices, as everybody just starts (isolation none)"
     if "memory" in backend.unenforced:
         why = "no cgroups here" if asked == "auto" else f"isolation {asked}"
-        return f"{plan.processors_words}; memory NOT limited ({why}): sudo ./cgroup_setup.sh"
+        return f"{plan.processors_words}; memory NOT limited ({why}; --isolation require says what it takes)"
     return f"{plan}, by {backend.name}"
 
 

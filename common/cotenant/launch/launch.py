@@ -35,7 +35,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_sta
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, ranks_of, say_enough, start_tenant
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, held_up, ranks_of, say_enough, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.launch.unready import SEEN_AFTER_S, unready
 from cotenant.machine.load import memory_kills
@@ -115,6 +115,7 @@ class Launch:
                     results = self._start(leaving) or self._loop()
                 finally:
                     self._wake()
+                    self._release(self._tenants)
         except NotIsolatedError as error:
             if results is None:
                 raise
@@ -198,6 +199,12 @@ class Launch:
         when others die."""
         if (conductor := self._conductor) is not None:
             conductor.stop()
+
+    def _release(self, tenants: Sequence[Tenant]) -> None:
+        """Let these tenants go on if they are held still until their turns alone."""
+        if self._alone is not None:
+            for tenant in tenants:
+                self._alone.release(tenant)
 
     def _look_alone(self, turns: AloneTurns) -> None:
         for tenant in self._tenants:
@@ -550,8 +557,9 @@ class Launch:
         if self._phase >= Phase.ALONE or tenant.spec.follows:
             self._verify_again([tenant])
         self._wake()
-        if self._alone is not None:
-            self._alone.release(tenant)
+        self._release([tenant])
+        if not tenant.killed and tenant.reason is not None and tenant.reason[0] == "timeout":
+            tenant.reason = "timeout", f"{tenant.reason[1]} {held_up(tenant)}".rstrip()
         tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:

@@ -143,7 +143,8 @@ class Enough:
 
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
-        self._goers = {tenant for tenant, go in gos.items() if go.alone}
+        self._goers = {tenant: go.together.given.repeat for tenant, go in gos.items() if go.alone}
+        """The observations beside the others of each tenant that goes on alone."""
         start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
         self._spent_ns = self._latest_ns = None
         if limits.budget_s is not None:
@@ -171,13 +172,18 @@ class Enough:
         """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
         if tenant.index not in self._goers:
             return tenant.all_ranks("done")
-        return self._sent or self._is_reached([tenant])
+        return all(rank.done or len(rank.observations) >= self._goers[tenant.index] for rank in tenant.ranks.values())
 
     def say(self, tenants: Collection[Tenant]) -> None:
         """Tell all of `tenants` once that it is enough, except those that go on alone."""
         if self._sent:
             return
         self._sent = True
+        for tenant in tenants:
+            if tenant.index in self._goers:
+                # It goes on, and the observation that it makes now still belongs to those beside the others.
+                made = max(len(rank.observations) for rank in tenant.ranks.values())
+                self._goers[tenant.index] = min(self._goers[tenant.index], made + 1)
         say_enough(tenant for tenant in tenants if tenant.index not in self._goers)
 
     def _is_reached(self, tenants: Collection[Tenant]) -> bool:

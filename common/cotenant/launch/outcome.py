@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cotenant.checkout import CHECKOUT, INSTALLED
 from cotenant.errors import EXIT_GONE_ON, EXIT_NOT_MET, EXIT_USAGE
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.alone import WentOn
@@ -23,6 +24,8 @@ from cotenant.suite.variables import flag_name, is_flag
 
 MESSAGE_LIMIT = 2000
 LOG_ENDS = "Its log ends: "
+_PORT_TAKEN = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
+_OTHER_PORT = "Its port was taken: give each user its own, by $MASTER_PORT or {user}, as in --port 2950{user}."
 _NODES = {EXIT_NOT_MET: "node_lost", EXIT_GONE_ON: "aborted"}
 """The outcomes of a launch whose ranks on several nodes have not met."""
 # Python's message on a failed import at the top of a program, which could not send a message yet.
@@ -117,7 +120,17 @@ def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError
 
 
 def outcome_of(tenant: Tenant, killed_outside: int) -> Reason:
-    """Return (outcome, message) of a tenant that has ended, by the first of these that applies:
+    """Return (outcome, message) of a tenant that has ended; a hint stands before the end of its log."""
+    outcome, message = _outcome_of(tenant, killed_outside)
+    hints = [tenant.listener.misplaced] if outcome != "aborted" and not tenant.joined else []
+    if outcome == "failed" and _PORT_TAKEN.search(message):
+        hints.append(_OTHER_PORT)
+    sentence, ends, tail = message.partition(LOG_ENDS)
+    return outcome, " ".join(filter(None, (sentence.rstrip(), *hints, ends + tail)))
+
+
+def _outcome_of(tenant: Tenant, killed_outside: int) -> Reason:
+    """Return (outcome, message) by the first of these that applies:
 
     a kernel's kill for memory of one of its processes (after that of a data-loader worker its parent may exit with 0),
     the first reason that it reported or for which the runner killed it, its exit status, its losses.
@@ -151,7 +164,9 @@ def _died(tenant: Tenant) -> Reason:
     tail = tenant.log_tail()
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
-        return "missing_package", f"The package '{package}' is missing. pip install {package}"
+        # No index has ours.
+        source = ("WHEEL" if INSTALLED else CHECKOUT) if package == "cotenant" else package
+        return "missing_package", f"The package '{package}' is missing. pip install {source}"
     early = (
         "ended before its record was complete, with" if tenant.joined else "ended without joining the rendezvous, with"
     )

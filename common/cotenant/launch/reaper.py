@@ -19,6 +19,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +36,22 @@ HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
 class Reaper:
     """The runner's side: starts the reaper's process, starts a new one if it was killed, and ends it."""
 
-    def __init__(self, run: str, slices: dict[str, Any], directories: tuple[Path, ...], output: Directory) -> None:
-        """`slices` is the backend's `location` of its slices."""
+    def __init__(
+        self,
+        run: str,
+        slices: dict[str, Any],
+        directories: tuple[Path, ...],
+        output: Directory,
+        removal: Sequence[str] = (),
+    ) -> None:
+        """`slices` is the backend's `location` of its slices; `removal` the line that removes containers, if any."""
         self._output = output.fileno()
         self._parts = {
             "run": run,
             "slices": slices,
             "directories": [str(path) for path in directories],
             "output": [str(output), self._output],
+            "removal": list(removal),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -84,6 +93,17 @@ class Reaper:
         return f"The reaper (pid {self._process.pid}) cannot be killed."
 
 
+def remove_containers(removal: Sequence[str]) -> str:
+    """Have the engine remove a run's containers; return its complaint, "" as a rule."""
+    try:
+        subprocess.run(removal, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
+    except subprocess.CalledProcessError as error:
+        return f"Containers of this run are left: {error.stderr.strip().rstrip('.')}."
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"Containers of this run are left: {error}."
+    return ""
+
+
 def reap(parts: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. A failure does not stop the rest."""
     from cotenant.files import Directory
@@ -97,6 +117,8 @@ def reap(parts: dict[str, Any]) -> None:
         clear(slices, run)
     with contextlib.suppress(OSError):
         kill_marked(run)
+    if parts["removal"]:
+        remove_containers(parts["removal"])
     for directory in parts["directories"]:
         remove_tree(Path(directory))
     half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))

@@ -277,7 +277,8 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         in_part = [_lies_in(result.span, made) for made in observations[: given.repeat]]
         in_part += [False] * (len(observations) - len(in_part))
         observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in by_rank.items()}
+        rows_of = {rank: rows[: given.repeat] for rank, rows in by_rank.items()}
+        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
     skip = amount.skip if amount else 0
     if first.done and len(observations) - skip < INTERVAL_OBSERVATIONS:
         # The budget has ended it early.

@@ -129,6 +129,7 @@ class Listener:
         try:
             self._socket.bind(str(path))
             self._socket.listen(CONNECTIONS_A_TURN)
+            self._identity = _identity(path)
         except OSError:
             self._socket.close()
             raise
@@ -145,10 +146,26 @@ class Listener:
                 links.append(Link(self._socket.accept()[0]))
         return links
 
+    @property
+    def misplaced(self) -> str:
+        """A sentence where no connection can come since its path leads elsewhere; "" if it does not, or once closed."""
+        if self._socket.fileno() < 0:
+            return ""
+        try:
+            how = "" if _identity(self._path) == self._identity else "replaced"
+        except OSError:
+            how = "removed"
+        return how and f"Its socket {self._path} was {how}: find the program that changes this directory."
+
     def close(self) -> None:
         self._socket.close()
         with contextlib.suppress(OSError):
             self._path.unlink()
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino, found.st_mtime_ns  # The number of a removed file is given to another one.
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shlex
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from cotenant.isolation.processes import adopt_orphans, await_reapers, sweep_mar
 from cotenant.launch.output import Output
 from cotenant.launch.paths import REMEDY, remove_tree
 from cotenant.launch.prepared import PreparedSuite
-from cotenant.launch.reaper import Reaper
+from cotenant.launch.reaper import Reaper, remove_containers
 from cotenant.results.store import prepare_directory
 
 
@@ -32,12 +33,16 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
     suite.check_room()
     output = Output(paths.output)
     stack.callback(output.close)
-    reaper = Reaper(str(run), backend.location(), paths.own, output.directory)
+    image, tenants = suite.options.image, {spec.slice.tenant for start in suite.starts for spec in start.specs}
+    removal = [] if image is None else image.removal(str(run), sorted(tenants))
+    reaper = Reaper(str(run), backend.location(), paths.own, output.directory, removal)
     # The reaper comes first and is dismissed last, so that it knows of everything that is made.
     stack.callback(_warn, tell, reaper.dismiss)
     # If our parent ignored SIGCHLD, so would we, and the exit status of our children would be lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     reaper.ensure()
+    if removal:
+        stack.callback(_warn, tell, functools.partial(remove_containers, removal), shlex.join(removal))
     for finding in output.put_right():
         tell(f"warning: {finding.sentence} {finding.remedy}")
     for directory in paths.own:

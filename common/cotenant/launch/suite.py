@@ -22,6 +22,7 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
 from cotenant.launch.resources import Resources, acquire
 from cotenant.launch.start import Start
+from cotenant.results.journal import UNFINISHED
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Record
 from cotenant.results.store import launch_line, total_line
 
@@ -36,6 +37,8 @@ class SuiteResult:
     """The records without those of a resumed repetition's earlier launches."""
     failed: bool = False
     """Whether a launch failed whose record another node keeps."""
+    finished: bool = False
+    """Whether a launch came to its end, so that `--resume` goes on behind it."""
 
 
 @dataclass(slots=True)
@@ -71,11 +74,13 @@ class SuiteRun:
         if refused:
             raise CotenantError(refused)
         # A caller that launches more after this has to know of a signal that came while slices were removed.
-        return SuiteResult(self.records, interruption.requested, self.records[restored:])
+        made = self.records[restored:]
+        finished = not all(record.outcome in UNFINISHED for record in made)
+        return SuiteResult(self.records, interruption.requested, made, finished=finished)
 
     def follow(self) -> SuiteResult:
         """Make this node's part of the launches, whose records node 0 keeps. Raises CotenantError."""
-        suite, options, failed = self.suite, self.suite.options, False
+        suite, options, failed, finished = self.suite, self.suite.options, False, False
         with self._running() as (resources, interruption):
             launcher = Launcher(suite, resources, interruption, self.observer)
             own = [start for start in suite.starts if start.follows]
@@ -90,11 +95,12 @@ class SuiteRun:
                 self.tell(f"{start.label}: {outcome}. {message}".strip())
                 for change in result.changes:
                     self.tell(f"{start.label}: the slice did not stay as planned: {change}.")
+                finished |= outcome == "completed"
                 failed |= outcome not in ("completed", "aborted") or bool(result.changes)
                 _check_cleared(result)
                 if outcome == "node_lost":
                     break
-            return SuiteResult(interrupted=interruption.requested, failed=failed)
+            return SuiteResult(interrupted=interruption.requested, failed=failed, finished=finished)
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[tuple[Resources, Interruption]]:

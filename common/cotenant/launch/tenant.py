@@ -20,6 +20,7 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.events import Life
 from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
+from cotenant.procfs import described, process_of, status_of
 from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError, rank_log
 from cotenant.results.record import Side
 from cotenant.suite.foreign import Foreign
@@ -267,6 +268,17 @@ def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
         return {}
     run = next(iter(tenants)).spec.environment.get(RUN_VARIABLE, "")
     return families({tenant.index: tenant.process.pid for tenant in tenants}, run)
+
+
+def held_up(tenant: Tenant) -> str:
+    """Return a sentence on a process of this tenant that another program holds; "" without one."""
+    for pid in sorted(families_of([tenant])[tenant.index]):
+        process, tracer = process_of(pid), int(status_of(pid).get("TracerPid", "0"))
+        if tracer:
+            return f"Its process {described(pid)} was traced by {described(tracer)}: detach that from it."
+        if process is not None and process.state == "T":
+            return f"Its process {described(pid)} was stopped (state T): find the program that sends it such a signal."
+    return ""
 
 
 def _rank_logs(log: Path, logs: Directory) -> list[str]:

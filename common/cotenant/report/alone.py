@@ -41,9 +41,9 @@ Records = dict[str, dict[int, RecordRow]]
 class Side:
     """Rates of launches: of each tenant, and of the node as their sum; `reason` says why some are missing.
 
-    `baseline` says how tenants ran alone: in blocks of the launches together, or in launches of their own, `quick` ones
-    with few observations; empty where they did not. `doubts` are the rules of warnings on launches alone, `rows` the
-    records of those that count.
+    `baseline` says how tenants ran alone: in blocks of the launches together, in `quick` turns at their end with few
+    observations, or in `whole` launches of their own; empty where they did not. `doubts` are the rules of warnings on
+    tenants alone, `rows` the records of those that count.
     """
 
     node: Rates = field(default_factory=dict)

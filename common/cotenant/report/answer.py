@@ -8,6 +8,8 @@ from functools import lru_cache
 from statistics import fmean, median
 from typing import NamedTuple
 
+import polars as pl
+
 from cotenant.report.alone import Side, sliced
 from cotenant.report.beside import outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_sentence, pairs_sentence
@@ -17,11 +19,12 @@ from cotenant.report.progress import duration_words
 from cotenant.report.summary import Evenness, JobSummary, Summary
 from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
+from cotenant.results.record import NO_BLOCKS, NOT_ALONE
 from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
-from cotenant.text import joined, many
+from cotenant.text import joined, many, verb
 
 NAMED = 4
 """Most users whose numbers all stand in a sentence; with more, only the lowest and the highest do."""
@@ -151,8 +154,8 @@ def _lost(summary: Summary) -> str:
     if not lost:
         return ""
     if lost == len(jobs):
-        return f"No job has a rate: {many(lost, 'job')} failed or is INVALID"
-    return f"{lost} of {many(len(jobs), 'job')} {'have' if lost > 1 else 'has'} no rate"
+        return f"No job has a rate: {many(lost, 'job')} failed or {verb(lost)} INVALID"
+    return f"{lost} of {many(len(jobs), 'job')} {verb(lost, 'has', 'have')} no rate"
 
 
 def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
@@ -166,10 +169,28 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
     several = any(len(job.tenants) > 1 for job in rated)
     return [
         users,
-        "" if counted or not several else "What each has alone was not measured (--baseline blocks measures it)",
+        "" if counted or not several else _why_unknown(rated),
         f"{' or '.join(map(str, shared))} users share the same processors" if shared else "",
         _least_even(rated),
     ]
+
+
+def _why_unknown(rated: Sequence[JobSummary]) -> str:
+    """Return why it is not known what users keep of their rates alone."""
+    if any(job.unsliced_alone is not None and job.unsliced_alone.tenants for job in rated):
+        return (
+            "What each keeps is not known: without slices a user alone has the whole machine "
+            "(--isolation affinity, or cgroups, give each a slice)"
+        )
+    reasons = [side.reason for job in rated for side in (job.alone, job.unsliced_alone) if side and side.reason]
+    reasons += [
+        sentence
+        for job in rated
+        for sentence in job.members.findings().filter(pl.col("rule").is_in([NOT_ALONE, NO_BLOCKS]))["sentence"]
+    ]
+    if reasons:
+        return f"What each keeps is not known: {reasons[0].rpartition('known: ')[2].rstrip('.')}"
+    return "What each has alone was not measured (--baseline blocks measures it)"
 
 
 def _rates(job: JobSummary) -> str:
@@ -284,7 +305,7 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
     words, same = _by_cause(doubts)
     effects = [doubt.effect for doubt in same if doubt.effect is not None]
     size = f", which can have moved them by {_effect(effects)}" if effects else ""
-    return [f"{len(doubts)} of {many(len(jobs), 'job')} {'are' if len(doubts) > 1 else 'is'} suspect, {words}{size}"]
+    return [f"{len(doubts)} of {many(len(jobs), 'job')} {verb(len(doubts))} suspect, {words}{size}"]
 
 
 def _by_cause(doubts: Sequence[Doubt]) -> tuple[str, Sequence[Doubt]]:

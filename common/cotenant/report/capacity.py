@@ -11,7 +11,7 @@ from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.results.record import UNAUDITED
 from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing
-from cotenant.text import gib, joined, many
+from cotenant.text import gib, joined, many, verb
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 ORDINALS = (
@@ -81,7 +81,7 @@ def _no_answer(found: Carried) -> str:
     tried = (*found.searched, *found.confirmed.values())
     carried = (each.users for each in tried if each.users < open_ and each.standing(least) is Standing.HELD)
     sure = max(carried, default=0)
-    beyond = f" {_count(sure).capitalize()} {'are' if sure > 1 else 'is'} carried beyond doubt." if sure else ""
+    beyond = f" {_count(sure).capitalize()} {verb(sure)} carried beyond doubt." if sure else ""
     longer = "more than an hour" if found.missing_s is None else f"about {duration_words(found.missing_s)} more"
     return (
         f"No answer yet: whether {_count(open_)} users fit, of whom each {_has(found.requirement)}, is not known"
@@ -109,7 +109,7 @@ def _next(found: Carried) -> str:
     following = found.users + found.step
     who = f"the {_ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
     if found.by_memory:
-        return f"{who} {'fails' if found.step == 1 else 'fail'} on memory"
+        return f"{who} {verb(found.step, 'fails', 'fail')} on memory"
     estimate = found.confirmed.get(following)
     if estimate is None:
         return f"more than {found.users} were not to be tried (--users)"

@@ -11,6 +11,7 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,11 @@ UNNAMED = ""
 """The name of the first column in the newest files."""
 _DEVICES = re.compile(r"(?<![A-Za-z0-9])(\d+)x ?(?=[A-Z0-9])")
 """`8x H200` and `4xH100` are numbers of devices; `8x_Texas` is a machine's, and `p3.16xlarge` a product's."""
+_KINDS: Mapping[Kind, re.Pattern[str]] = {
+    "batch-size": re.compile(r"(?<![a-z])(batch.?sizes?|bs)(?![a-z])", re.IGNORECASE),
+    "throughput": re.compile("throughput", re.IGNORECASE),
+}
+"""The words in the name of a file that tell its kind."""
 THEIRS: Mapping[str, Mapping[str, object]] = {
     "bert_base_squad": {"layers": 12, "width": 768, "sequence": 384},
     "bert_large_squad": {"layers": 24, "width": 1024, "sequence": 384},
@@ -47,14 +53,29 @@ Row = tuple[int, Mapping[str, object]]
 def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Line]:
     """Return a line per system of the file, named as foreign; an entry is in the column of our equal work.
 
-    Several devices of a foreign system train one model together. Raises CotenantError, with the line's number, for a
-    file that is no such table.
+    Several devices of a foreign system train one model together. Rows of one name and as many devices are one line; of
+    those that have a value the first counts. Raises CotenantError, with the line's number, for a file that is no such
+    table, or is one of the other kind by its name.
     """
+    named = next((of for of, words in _KINDS.items() if words.search(path.stem)), kind)
+    if named != kind:
+        raise CotenantError(
+            f"{path} is a table of {named}, by its name.", f"Use --table {named}, or name a file of {kind} otherwise."
+        )
     known = {work for line in ours for work in line.entries}
-    lines = [_line(path, number, row, kind, known) for number, row in _rows(path) if row.get(INDEX)]
+    lines: dict[tuple[str, int], Line] = {}
+    for number, row in _rows(path):
+        if row.get(INDEX):
+            line = _line(path, number, row, kind, known)
+            first = lines.setdefault((line.system.name, line.members), line)
+            first.entries = line.entries | first.entries
     if not lines:
         raise CotenantError(f"{path} has no system.", f"Its first column, {INDEX}, names one in each row.")
-    return lines
+    names = Counter(name for name, _ in lines)
+    for (name, devices), line in lines.items():
+        if names[name] > 1:
+            line.name = f"{devices}x {line.name}"
+    return [*lines.values()]
 
 
 def _rows(path: Path) -> list[Row]:
@@ -118,12 +139,14 @@ def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
 
 
 def _number(path: Path, number: int, name: str, value: object) -> float | None:
-    """Return a number above 0; None for an empty cell, and for a 0, which stands for an empty one."""
+    """Return a number above 0; None for an empty cell, and for a 0 or NaN, which stand for an empty one."""
     text = "" if value is None else str(value)
     try:
         seen = float(text.strip() or 0)
     except ValueError:
         seen = -1.0
+    if math.isnan(seen):
+        return None
     if not 0 <= seen < math.inf:
         raise CotenantError(f"{path}, line {number}: {name} is {text!r}, no number.", "Empty cells are not known.")
     return seen or None

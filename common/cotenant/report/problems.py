@@ -14,7 +14,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
-from cotenant.results.columns import TENANT
+from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import IN_MIX, SOLO
@@ -86,9 +86,10 @@ def rules_of(records: Rows) -> list[str]:
 def losses(records: Rows) -> list[Loss]:
     """Return the tenants that did not finish; those that another's failure ended are counted with that one."""
     lost = records.where(~pl.col("completed"))
-    rows = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation").iter_rows()
+    place = ("suite", "hostname", "isolation")
+    rows = lost.columns("name", "run_id", TENANT, "outcome", "message", *place, launch=LAUNCH).iter_rows()
     causes = []
-    for of_one in grouped(rows, lambda row: (*row[:2], *row[5:])).values():
+    for of_one in grouped(rows, lambda row: (row[1], *row[5:])).values():
         of_launch = [Loss(*row[:5]) for row in of_one]
         culprits = [loss for loss in of_launch if loss.outcome != ABORTED] or of_launch
         aborted = len(of_launch) - len(culprits)
@@ -101,7 +102,7 @@ def losses(records: Rows) -> list[Loss]:
 SHOWN = 50
 MOST_AT_END = 3
 """Most findings at a suite's end."""
-COMMANDS = {"slow_user": f"{PROGRAM} plan", "not_enforced": "sudo ./cgroup_setup.sh"}
+COMMANDS = {"slow_user": f"{PROGRAM} plan"}
 """Commands that mend a finding."""
 CHANGES = {
     "slow_start": "-- --skip {value:.0f}",
@@ -109,6 +110,8 @@ CHANGES = {
     "loaded_ahead": "-- --skip {value:.0f} --repeat {thrice:.0f}",
     "drift": "--settle 10s",
     "few_observations": "--budget 30s",
+    # It refuses with what this host, container or batch system needs.
+    "not_enforced": "--isolation require",
     **dict.fromkeys(("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts"), ""),
 }
 """The change that mends a finding when its run is launched again; an empty one, if the host was the cause."""
@@ -163,7 +166,7 @@ def _command(finding: ReportedFinding) -> str:
     change = CHANGES.get(finding.rule)
     if change is None or not finding.run or ("{value" in change and finding.value is None):
         return COMMANDS.get(finding.rule, "")
-    flags, _, behind = change.format(value=finding.value, thrice=3 * (finding.value or 0.0)).rpartition("-- ")
+    flags, _, behind = change.format(value=finding.value, thrice=3 * (finding.value or 0.0)).partition("-- ")
     return _again(shlex.split(finding.run), finding.run_jobs, flags.split(), behind.split())
 
 

@@ -30,6 +30,10 @@ ARGUMENTS = "arguments after --"
 LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
+UNFINISHED = frozenset({"interrupted", "node_lost"})
+"""Outcomes of a launch that `--resume` makes again."""
+
+
 class _Entry(msgspec.Struct, frozen=True, tag_field="entry"):
     suite: str
     uid: int
@@ -60,7 +64,7 @@ class Launched(_Entry, frozen=True, tag="launch"):
     @property
     def finished(self) -> bool:
         """Whether it came to its end, even by a failure, and was neither interrupted nor lost a node."""
-        return not {"interrupted", "node_lost"}.intersection(self.outcomes)
+        return not UNFINISHED.intersection(self.outcomes)
 
 
 class Ended(_Entry, frozen=True, tag="end"):
