@@ -87,7 +87,7 @@ def tenant(tmp_path: Path) -> Iterator[Tenant]:
     log.write_text("of all\n")
     rank_log(log, 1).write_text("of one\nagain\n")
     with Directory(tmp_path) as logs:
-        made = SimpleNamespace(spec=SimpleNamespace(log=log), logs=logs, killed=False, alive=True)
+        made = SimpleNamespace(spec=SimpleNamespace(log=log, follows=None), logs=logs, killed=False, alive=True)
         made.log_tail = partial(Tenant.log_tail, made)
         yield cast("Tenant", made)
 

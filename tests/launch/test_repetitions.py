@@ -67,13 +67,13 @@ def test_a_signal_between_two_repetitions_ends_them(monkeypatch: pytest.MonkeyPa
 
     def prepare(options: Options, machine: object) -> SimpleNamespace:
         os.kill(os.getpid(), signal.SIGTERM)
-        return SimpleNamespace(options=options, check=lambda: None, expected=())
+        return SimpleNamespace(options=options, check=lambda: None, starts=())
 
     monkeypatch.setattr(suite_run.SuiteRun, "run", run)
     monkeypatch.setattr(suite_run, "PreparedSuite", prepare)
     options = Options(Suite("s", Path(), ()), (), Path(), RunName(), None, repetitions=3)  # type: ignore[arg-type]
-    first = SimpleNamespace(options=options, machine=SimpleNamespace(hostname=""), expected=())
-    assert suite_run._repeated(first, PlainView([], print), []) == "SIGTERM"  # type: ignore[arg-type]
+    first = SimpleNamespace(options=options, machine=SimpleNamespace(hostname=""), starts=())
+    assert suite_run._repeated(first, PlainView([], print), []) == ("SIGTERM", False)  # type: ignore[arg-type]
     assert made == [0]
 
 
