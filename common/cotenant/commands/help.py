@@ -50,7 +50,7 @@ def _records(name: str) -> Iterator[str]:
     sections = {of.__name__: meanings(of) for of in TYPES}
     equal = {column.name for column in equal_columns().values()}
     sections["columns of exported rows"] = {
-        column.name: f"{column.meaning}{EQUAL if column.name in equal else ''}" for column in COLUMNS
+        column.name: f"{column.meaning.rstrip('.')}.{EQUAL if column.name in equal else ''}" for column in COLUMNS
     }
     known = {field for fields in sections.values() for field in fields}
     if name and name not in known:

@@ -19,8 +19,8 @@ from cotenant.fleet.node import LOGS, News
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.text import endpoint, listed
 
-ENDING_S = 60.0
-"""How long the others may take once a node has ended: node 0 hears of it within 10 s, and writes its record."""
+ENDING_S = 90.0
+"""How long the others may take once a node has ended: node 0 hears of it within 60 s, and writes its record."""
 STOPPING_S = 60.0
 FINISHED = (EXIT_PASSED, EXIT_FAILED)
 """Statuses of a suite that came to its end, all jobs passed or not."""
