@@ -180,3 +180,9 @@ def test_a_table_in_pieces_says_what_a_whole_one_says() -> None:
         found = launches_in(table)
         assert found == launches_in(table.rechunk())
         assert [one.flaw for one in found if one.run_id == 1] == ["user 0 failed."]
+
+
+def test_a_launch_of_which_a_user_has_no_record_has_no_rate() -> None:
+    found, left_out = launches_of(frame_of(launch()[:1]))
+    assert found == {"vae": []}
+    assert left_out == ["vae, repetition 0: 1 of 2 users have a record."]
