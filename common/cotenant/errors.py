@@ -70,6 +70,12 @@ def usage_error(message: str, remedy: str, usage: str = "") -> CotenantError:
     return CotenantError(f"{message[0].upper()}{message[1:]}.", remedy)
 
 
+def refuse_removed(flag: str, *places: str) -> None:
+    """Raise CotenantError for a flag that was removed, from all commands or from one of these places."""
+    if sentence := removed(flag, *places):
+        raise CotenantError(f"The flag '{flag}' was removed.", sentence)
+
+
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
     import difflib  # most commands meet no typo

@@ -13,7 +13,7 @@ from cotenant.fleet.node import News, NodeRunner
 
 
 class Order(NamedTuple):
-    """What a node was told to start."""
+    """The run that a node was told to start."""
 
     folder: Path
     words: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Whose memory was full: the kernel's counters before the exit status."""
+"""The kernel's counters say which memory was full, before the exit status does."""
 
 from __future__ import annotations
 

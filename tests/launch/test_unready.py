@@ -1,4 +1,4 @@
-"""What a user hears of a program of `exec` that no step is known of, after half a minute and at its end."""
+"""A program of `exec` that makes no step is described to its user, after half a minute and at its end."""
 
 from __future__ import annotations
 

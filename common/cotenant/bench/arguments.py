@@ -18,8 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from cotenant.errors import CotenantError, did_you_mean, usage_error
-from cotenant.removed import removed
+from cotenant.errors import CotenantError, did_you_mean, refuse_removed, usage_error
 from cotenant.results.record import Record
 
 # A record holds the arguments flat, beside its own fields. Every benchmark's `devices` and `skip` are also fields.
@@ -119,8 +118,7 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
         word = unknown[0].partition("=")[0]
-        if sentence := removed(word):
-            raise CotenantError(f"The flag '{word}' was removed.", sentence)
+        refuse_removed(word)
         raise CotenantError(
             f"This benchmark knows no argument '{unknown[0]}'.",
             MEANT.get(word) or did_you_mean(word, known) or "--help lists its flags.",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.choices import ISOLATIONS
-from cotenant.errors import CotenantError, did_you_mean, usage_error
-from cotenant.removed import removed
+from cotenant.errors import CotenantError, did_you_mean, refuse_removed, usage_error
 from cotenant.suite.duets import REPETITIONS
 
 if TYPE_CHECKING:
@@ -115,8 +114,7 @@ class Parser(argparse.ArgumentParser):
         given, unknown = self.parse_known_args(list(words))
         if unknown:
             word = unknown[0].partition("=")[0]
-            if sentence := removed(word, self._command):
-                raise CotenantError(f"The flag '{word}' was removed.", sentence)
+            refuse_removed(word, self._command)
             meant = self._meant.get(word) or did_you_mean(word, self.flags())
             if not unknown[0].startswith("-"):
                 raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
