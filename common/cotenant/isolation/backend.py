@@ -124,6 +124,7 @@ class Refusal:
     partial: bool = False
 
 
+SETUP_SCRIPT = "sudo ./cgroup_setup.sh"
 ENGINES = ("Docker", "Podman", "Kubernetes")
 
 
