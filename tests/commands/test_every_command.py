@@ -65,7 +65,7 @@ TABLE = {
     ),
     "status --json": Shown((r'"schema": "cotenant-status-1"', r'"launches": 1,'), HEAVY, 1),
     "stop": Shown((r"^No suite runs on this machine\.$",), HEAVY),
-    "report": Shown((r"^convnet +7533, 7457 +image/s ", r"10\.0 %"), OF_TABLES),
+    "report": Shown((r"^convnet +7533 7457 +image/s +90 % \(",), OF_TABLES),
     "report --table interference": Shown((r"^convnet +all +0\.900 ",), OF_TABLES),
     "report --html page.html": Shown((r"^cotenant: page\.html is written\.$",), ("torch", "scipy.stats")),
     "compare A B --fail-on slower": Shown((r"^convnet .* 1\.0000 .* UNCLEAR ",), OF_TABLES),

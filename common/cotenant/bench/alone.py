@@ -13,34 +13,47 @@ from cotenant.bench.chrono import clock_ns
 from cotenant.bench.world import World
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
+from cotenant.protocol.client import Rendezvous
+from cotenant.protocol.messages import Message
 
 Part = dict[str, Any]
 """A part of a record."""
 
 
-class Alone:
-    """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says.
+ANSWERS = {"turn": "turn", "turned": "turned", "done": "stop"}
 
-    Every rank has one of its own, and rank 0's writes the record of all of them.
+
+class Alone(Rendezvous):
+    """A rendezvous that answers itself: GO once it is READY, STOP once it is DONE.
+
+    Its record goes where `--report` says. Every rank has one of its own, and rank 0's writes the record of all of them.
     """
 
-    settle_ns = 0
-    warms_up_alone = False
-
     def __init__(self, name: str, world: World) -> None:
+        self._inbox, self._unsent = [], []
         self._name = name
         self._world = world
         self._started = datetime.now(UTC)
         self._work: Part = {}
         self._report: Path | None = None
-        self._amount = (1, 1)
-        self._ready: Part = {"ready_ns": 0, "skip": 0, "warm_up_ns": []}
-        self._t0_ns = 0
+        self._skip = self._ready_ns = self._t0_ns = 0
+        self._warm_up_ns: list[int] = []
         self._observations: list[Part] = []
         self._of_ranks = [self._observations]
 
+    def _say(self, kind: str, **fields: Any) -> None:
+        if kind == "ready":
+            self._skip, self._warm_up_ns = fields["skip"], fields["warm_up_ns"]
+            self._ready_ns = self._t0_ns = clock_ns()
+            self._inbox.append(Message("go", {**fields, "t0_ns": self._t0_ns}))
+        elif kind in ANSWERS:
+            self._inbox.append(Message(ANSWERS[kind], {}))
+
+    def _receive(self, flags: int = 0) -> None:
+        """Everything is answered at once."""
+
     def begin(self, work: Part) -> None:
-        """Take the amount that will be done. Raises CotenantError where its `--report` cannot be written."""
+        """Take note of the work. Raises CotenantError where its `--report` cannot be written."""
         from cotenant.results.store import prepare_directory
 
         self._work = work
@@ -49,30 +62,9 @@ class Alone:
             self._report = Path(named)
             prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
-    def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
-        self._amount = number, repeat
-        self._ready = {"ready_ns": clock_ns(), "skip": skip, "warm_up_ns": warm_up_ns}
-
-    def turn(self) -> None:
-        """Nobody else is on the device."""
-
-    turned = turn
-
-    def await_go(self) -> tuple[int, int, int]:
-        self._t0_ns = clock_ns()
-        return self._t0_ns, *self._amount
-
     def observation(self, **fields: Any) -> None:
+        del fields["index"]
         self._observations.append(fields)
-
-    def enough(self) -> bool:
-        return False
-
-    def done(self) -> None:
-        """Nobody waits for it."""
-
-    def stopped(self) -> bool:
-        return True
 
     def record(self, record: Part) -> Part:
         """Return the record of a finished run, written where `--report` says; all ranks have to ask for it.
@@ -92,37 +84,55 @@ class Alone:
 
     def _write(self, outcome: str, message: str, part: Part) -> Part:
         # Imported here: nothing of it belongs into a measured process before its end.
+        from cotenant.confidential import by_new_key
         from cotenant.findings.rules import with_findings
-        from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
-        from cotenant.results.record import Enclosed, plain
+        from cotenant.results.build import build_record, load_of, observed_by_ranks
+        from cotenant.results.record import Attested, Enclosed, Meeting, Observed, known_outcome, plain, rated
         from cotenant.results.store import keep_record
+        from cotenant.results.told import tenant_part
 
-        observations, by_rank = observed_by_ranks(dict(enumerate(self._of_ranks)))
-        statement = Statement(
-            **self._ready, observations=observations, rank_observations=by_rank, part=self._work | part
-        )
+        of_ranks = [[Observed(**fields) for fields in rows] for rows in self._of_ranks]
+        observations, by_rank = observed_by_ranks(dict(enumerate(of_ranks)))
+        told = tenant_part(self._work | part)
         trained = max(self._world.size, part.get("observed", {}).get("replicas", 1))
         devices = trained if part.get("gpu") else 0
-        place = Placement(
+        ended, message = known_outcome(outcome, message)
+        now = datetime.now(UTC)
+        meeting = None
+        if rated(observations, self._skip):
+            start_ns, end_ns = load_of(observations, told, stop_ns=0)
+            meeting = Meeting(self._ready_ns, self._t0_ns, start_ns, end_ns, 1.0, 0, self._warm_up_ns)
+        facts = Attested(
             suite="alone",
             name=os.environ.get("BENCH_NAME", self._name),
             run_id=0,
-            tenant=0,
-            tenants=1,
-            group="all" if trained > 1 else "student",
             vcd=",".join(map(str, range(devices))) or "0",
             hostname=socket.gethostname(),
             cpu_cores=len(os.sched_getaffinity(0)),
             devices=devices,
+            suite_start_time="",
+            start_time=self._started.isoformat(),
+            end_time=now.isoformat(),
+            outcome=ended,
+            message=message,
+            tenant=0,
+            tenants=1,
+            group="all" if trained > 1 else "student",
+            skip=self._skip,
+            asked=None,
+            given=None,
+            comparable=True,
             command=sys.argv,
             log="",
-            machine=machine_facts(discover(), Path(__file__).parent),
+            observations=observations,
+            rank_observations=by_rank,
+            rendezvous=meeting,
             isolation=Enclosed("none", {}, {}, {}, ["processors", "memory"]),
+            machine=machine_facts(discover(), Path(__file__).parent),
+            meters={},
+            findings=[],
         )
-        load = statement.load()
-        now = datetime.now(UTC)
-        common = Common(self._started, now, self._t0_ns, load[0], load, meters={})
-        (record,) = with_findings([build_record(place, statement, common, outcome, message, comparable=True)])
+        (record,) = with_findings([build_record(facts, told, by_new_key())])
         if self._report is not None:
             print(f"Record: {keep_record(self._report, record, now)}", file=sys.stderr)
         return plain(record)

@@ -8,8 +8,8 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
@@ -174,7 +174,7 @@ def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) ->
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
     took = _seconds(*launch.columns("start_time", "end_time").row(0))
-    return Picture(picture, f"Newest launch (R{run_id})", joined("; ", overlap, skew, took, merged))
+    return Picture(picture, f"Newest launch (repetition {run_id})", joined("; ", overlap, skew, took, merged))
 
 
 def _seconds(start: str, end: str) -> str:
