@@ -12,6 +12,7 @@ from cotenant.findings import ask_all
 from cotenant.findings.checks import EVERY_SUITE
 from cotenant.findings.facts import Isolation, gather
 from cotenant.isolation.choose import choose_backend
+from cotenant.isolation.open_files import check_open_files
 from cotenant.isolation.plan import Plan
 from cotenant.launch.device_sharing import check_share
 from cotenant.launch.duration import Pace, crowd_words, estimates_s, slowness
@@ -37,6 +38,7 @@ class PreparedSuite:
             check_share(options.share)
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.backend, self.starts)
+        check_open_files(max((len(start.specs) for start in self.starts), default=0))
         self.left_out = self._resolver.left_out()
 
     def check(self) -> None:
