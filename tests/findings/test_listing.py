@@ -16,7 +16,7 @@ from results.made import a_record
 from tenants.suites import ROOT
 
 DOCS = ROOT / "docs"
-OF_DOCTOR = (DOCS / "doctor.md").read_text()
+OF_DOCTOR = (DOCS / "troubleshooting.md").read_text()
 OF_RULES = {"swapped", "stolen", "throttled", "memory_kills", "not_enforced"}
 SOURCES = (
     *PACKAGE.glob("findings/checks/*.py"),
