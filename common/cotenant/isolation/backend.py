@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from cotenant.isolation.family import Family
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.machine.virtual import batch_system, virtual
@@ -186,6 +187,10 @@ class LiveSlice(Protocol):
     def frozen(self) -> bool:
         """Whether every process inside is held still. Raises OSError."""
         return False
+
+    def begin(self, family: Family) -> None:
+        """Take these processes for those inside; a cgroup knows its own."""
+        return
 
     def thaw(self) -> None:
         """Let every process inside go on, also of a slice that nobody has frozen. Raises OSError."""

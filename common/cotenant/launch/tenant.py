@@ -15,7 +15,8 @@ from pathlib import Path
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
-from cotenant.isolation.processes import families
+from cotenant.isolation.family import Family
+from cotenant.isolation.processes import families, is_of
 from cotenant.isolation.slice import Slice
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.events import Life
@@ -268,6 +269,17 @@ def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
         return {}
     run = next(iter(tenants)).spec.environment.get(RUN_VARIABLE, "")
     return families({tenant.index: tenant.process.pid for tenant in tenants}, run)
+
+
+def followed(tenants: Collection[Tenant]) -> dict[int, Family]:
+    """Return the family of each of these tenants of one launch, which finds later processes, too."""
+
+    def family(tenant: Tenant) -> Family:
+        run = tenant.spec.environment.get(RUN_VARIABLE, "")
+        return Family(pids[tenant.index], lambda pid: is_of(pid, tenant.process.pid, run, tenant.index))
+
+    pids = families_of(tenants)
+    return {tenant.index: family(tenant) for tenant in tenants}
 
 
 def held_up(tenant: Tenant) -> str:
