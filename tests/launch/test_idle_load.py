@@ -7,21 +7,9 @@ import sys
 import pytest
 
 from cotenant.checkout import SOURCE_ROOT
-from cotenant.results.build import Statement
-from results.made import T0_NS, a_part, steady
 from tenants.suites import Suites, errors, found, job
 
 HONEST = {"even": (), "slow": ("--slow", 1), "asleep": ("--sleep", 0.004)}
-
-
-def test_no_load_goes_on_behind_stop() -> None:
-    rows = steady()
-    stop_ns = rows[-1].end_ns + 5
-    for said_ns, end_ns in ((stop_ns + 10**12, stop_ns), (stop_ns - 1, stop_ns - 1), (0, rows[-1].end_ns)):
-        statement = Statement(observations=rows, part=a_part(load_end_ns=said_ns), stop_ns=stop_ns)
-        assert statement.load() == (T0_NS, end_ns)
-    # A benchmark alone has no runner that could say STOP.
-    assert Statement(observations=rows, part=a_part(load_end_ns=stop_ns + 7)).load() == (T0_NS, stop_ns + 7)
 
 
 STEPS = f"""
