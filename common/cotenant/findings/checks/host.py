@@ -39,7 +39,7 @@ def nodes(facts: Facts) -> Inspection:
         return None
     if planned := planned_findings(facts, OF_NODES):
         yield from planned
-        return "slices reach over nodes"
+        return "slices reach over nodes or sockets"
     total = len({processor.node for processor in facts.machine.processors})
     if total == 1:
         return "one node"
