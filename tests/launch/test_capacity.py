@@ -237,11 +237,12 @@ def records(users: int, rounds: int, step_ms: float, timed: bool = True) -> list
     for user in range(users):
         observations, steps_ns = [], []
         for block in schedule.blocks(random.Random(4)):
-            if user in block.awake and block.round:
+            if user in block.awake and block.counts:
                 for kept, factor in ((False, 9.0), (True, 1.0)):
                     alone = 0.1 if block.kind == "only" else 1.0
                     steps_ns.append([round(step_ms * (1 + user / 10) * factor * alone * MS)] * 20)
-                    observations.append(Observed(0, 1, 20.0, 0, block=block.index, kind=block.kind, kept=kept))
+                    place = {"block": block.index, "kind": block.kind, "round": block.round}
+                    observations.append(Observed(0, 1, 20.0, 0, kept=kept, **place))
         facts = {"tenant": user, "tenants": users, "outcome": "completed", "completed": True, "invalid": False}
         observed = {"steps_ns": steps_ns} if timed else {}
         made.append(cast(Record, SimpleNamespace(observations=observations, observed=observed, blocks=None, **facts)))

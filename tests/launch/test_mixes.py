@@ -121,7 +121,7 @@ def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -
     assert start.pairing is not None
     steps_ns = dict.fromkeys(range(4), 30_000_000_000)
     met = tuple(pair for pair in start.pairing.pairs if 1 not in pair)
-    conducted = Conducted(PairSchedule(steps_ns, False, 8, met), "freezer", 9, frozenset(range(4)))
+    conducted = Conducted(PairSchedule(steps_ns, False, 8, met), "freezer", frozenset(range(4)))
     for pair, records in zip(start.pairing.pairs, records_of_parts(start, conducted=conducted), strict=True):
         unmet = [found for record in records for found in record.findings]
         assert [found.rule for found in unmet] == (["pair_unmet"] * 2 if 1 in pair else [])

@@ -95,7 +95,7 @@ def test_each_meeting_is_held_against_turns_alone_in_its_own_slots_at_the_most_t
     made = passed(schedule.blocks(random.Random(0)))
     spans = [(one.start_ns + 500 * MS, one.end_ns - 100 * MS) for one in made]
     for pair, tenant in ((each, tenant) for each in pairs for tenant in each):
-        found = [one for one, at in zip(made, places(spans, made, tenant, schedule, pair), strict=True) if at.kind]
+        found = [one for one, at in zip(made, places(spans, made, tenant, pair), strict=True) if at.kind]
         alone = [one for one in found if one.block.kind == ONLY]
         meetings = [one for one in found if one.block.kind == ALL]
         assert len(meetings) == schedule.rounds + 1
@@ -134,8 +134,10 @@ def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes
 def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_each() -> None:
     """0 meets 1, then 2, before which 2 was alone. The last turn of 0 is near neither of its meetings."""
     walk = [{0: 0}, {0: 0, 1: 1}, {1: 1}, {2: 1}, {0: 0, 2: 1}, {0: 0}, {1: 0}, {0: 0}]
-    made = passed(Block(at, 1, ALL if len(awake) > 1 else ONLY, awake, 0) for at, awake in enumerate(walk))
-    schedule = PairSchedule(dict.fromkeys(range(3), 10 * MS), False, 8, ((0, 1), (0, 2)))
+    made = passed(
+        Block(at, 1, ALL if len(awake) > 1 else ONLY, awake, 0, dict.fromkeys(awake, 0))
+        for at, awake in enumerate(walk)
+    )
     spans = [(1000 * MS * at + 500 * MS, 1000 * MS * at + 600 * MS) for at in range(len(walk))]
     for tenant, members, kinds in (
         (0, (0, 1), ["only", "all", "", "", "", "", "", ""]),
@@ -143,11 +145,12 @@ def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_ea
         (0, (0, 2), ["", "", "", "", "all", "only", "", ""]),
         (2, (0, 2), ["", "", "", "only", "all", "", "", ""]),
     ):
-        assert [place.kind for place in places(spans, made, tenant, schedule, members)] == kinds
+        assert [place.kind for place in places(spans, made, tenant, members)] == kinds
     # Who has changed its slot was held still, and is left alone for as long as who rested.
-    turned = passed(Block(9 + at, 1, ALL, {0: at, 1: 1 - at}, 0) for at in (0, 1))
-    early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
-    assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]
+    schedule = PairSchedule(dict.fromkeys(range(2), 10 * MS), False, 8, ((0, 1),))
+    here, turned = ((ALL, {0: at, 1: 1 - at}) for at in (0, 1))
+    assert schedule._left_out_ns(turned, here) == {0: 160 * MS, 1: 160 * MS}
+    assert schedule._left_out_ns(here, here) == {0: 50 * MS, 1: 50 * MS}
 
 
 def test_a_schedule_goes_by_the_steps_that_were_seen_alone_and_has_the_least_rounds_at_least() -> None:

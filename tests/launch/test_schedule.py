@@ -95,9 +95,7 @@ def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_g
         ((0,), (0, 1), 300 + 100 + 1000),
         ((1,), (0, 1), 300 + 2 + 1000),
     }
-    spans = [(start * MS, (start + 20) * MS) for start in (499, 500)]
-    turns = passed((0, 0, 100, BOTH), (0, 100, 700, (0,)))
-    assert [place.kept for place in places(spans, turns, 0, schedule)] == [False, True]
+    assert {block.left_out_ns[0] // MS for block in blocks[1:] if [*block.awake] == [0]} == {300 + 100}
 
 
 @pytest.mark.parametrize(("step_ms", "requested", "number"), [(2, 800, 10), (2, 4, 4), (50, 4, 1), (300, 1, 1)])
@@ -121,15 +119,15 @@ def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_l
 
 
 def passed(*spans_ms: tuple[int, int, int, Sequence[int]], void: int | None = None) -> list[Passed]:
-    return [
-        Passed(
-            Block(index, number, ALL if len(awake) > 1 else ONLY, dict.fromkeys(awake, HOME), 0),
-            start * MS,
-            end * MS,
-            index == void,
-        )
-        for index, (number, start, end, awake) in enumerate(spans_ms)
-    ]
+    """Return blocks of these rounds, from and until so many ms; steps take 10 ms."""
+    made, before = [], BOTH
+    for index, (number, start, end, awake) in enumerate(spans_ms):
+        left_out_ns = {tenant: (50 if tenant in before else 160) * MS for tenant in awake}
+        kind = ALL if len(awake) > 1 else ONLY
+        block = Block(index, number, kind, dict.fromkeys(awake, HOME), 0, left_out_ns)
+        made.append(Passed(block, start * MS, end * MS, index == void))
+        before = awake
+    return made
 
 
 BOTH = (0, 1)
@@ -137,26 +135,25 @@ BLOCKS = ((0, 0, 100, BOTH), (1, 100, 400, (0,)), (1, 400, 900, BOTH), (1, 900, 
 
 
 def placed(tenant: int, *spans_ms: tuple[int, int], void: int | None = None) -> list[Place]:
-    schedule = Schedule({0: 10 * MS, 1: 10 * MS}, False, 8)
-    return places([(start * MS, end * MS) for start, end in spans_ms], passed(*BLOCKS, void=void), tenant, schedule)
+    return places([(start * MS, end * MS) for start, end in spans_ms], passed(*BLOCKS, void=void), tenant, BOTH)
 
 
 def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() -> None:
     assert placed(0, (10, 49), (50, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
-        Place(0, "all", False),
-        Place(0, "all", True),
+        Place(0, "all", False, 0),
+        Place(0, "all", True, 0),
         NOWHERE,
-        Place(1, "only", False),
-        Place(1, "only", True),
-        Place(2, "all", False),
-        Place(2, "all", True),
+        Place(1, "only", False, 1),
+        Place(1, "only", True, 1),
+        Place(2, "all", False, 1),
+        Place(2, "all", True, 1),
     ]
     # Who was thawed has the longer leave-out, and one step.
     assert placed(1, (401, 559), (560, 900), (1100, 1200), (1250, 1700)) == [
-        Place(2, "all", False),
-        Place(2, "all", True),
-        Place(3, "only", True),
-        Place(4, "all", True),
+        Place(2, "all", False, 1),
+        Place(2, "all", True, 1),
+        Place(3, "only", True, 1),
+        Place(4, "all", True, 1),
     ]
 
 
@@ -168,10 +165,9 @@ def test_rounds_are_of_the_warm_up_as_long_as_they_are_slower_than_all_behind_th
         (begin + 500, begin + 500 + lengths_ms.get(number, 10) * (1 if awake == BOTH else 5))
         for number, begin, _, awake in rounds
     ]
-    schedule = Schedule({0: 10 * MS, 1: 10 * MS}, False, 15)
 
     def kept(of: list[tuple[int, int]]) -> list[int]:
-        found = places([(start * MS, end * MS) for start, end in of], passed(*rounds), 0, schedule)
+        found = places([(start * MS, end * MS) for start, end in of], passed(*rounds), 0, BOTH)
         return [place.block or 0 for place in found if place.kept]
 
     assert kept(spans) == list(range(6, 32)), "what is alone in such a round is of the warm-up, too"
@@ -182,7 +178,7 @@ def test_rounds_are_of_the_warm_up_as_long_as_they_are_slower_than_all_behind_th
 def test_across_a_border_at_rest_and_in_a_void_block_nothing_is_kept() -> None:
     assert placed(0, (800, 950), (850, 1300), (1600, 1701), (1750, 1800)) == [NOWHERE] * 4
     assert placed(1, (200, 300)) == [NOWHERE]
-    assert placed(0, (150, 400), (450, 900), void=2) == [Place(1, "only", True), Place(2, "all", False)]
+    assert placed(0, (150, 400), (450, 900), void=2) == [Place(1, "only", True, 1), Place(2, "all", False, 1)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1700), st.integers(1, 300)), max_size=40))

@@ -77,9 +77,9 @@ def outcomes(result: LaunchResult) -> list[str]:
     return [tenant.outcome for tenant in result.tenants]
 
 
-def kinds_kept(tenant: TenantResult, made: Conducted, pair: Pair | tuple[()] = ()) -> list[str]:
+def kinds_kept(tenant: TenantResult, made: Conducted, pair: Pair | None = None) -> list[str]:
     """Return the kind of the block of each observation that is kept."""
-    found = schedule.places(spans(tenant), made.passed, tenant.spec.slice.tenant, made.schedule, pair)
+    found = schedule.places(spans(tenant), made.passed, tenant.spec.slice.tenant, pair or made.members)
     return [place.kind for place in found if place.kept]
 
 

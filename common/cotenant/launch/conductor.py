@@ -30,15 +30,15 @@ REST = "rest"
 class Conducted:
     """A schedule as it was carried out: its blocks in order, the times of borders, each tenant's use of processors.
 
-    `planned` is the number of planned blocks. `spent` is by tenant and by the tenants that ran, and empty if processor
-    time is not counted. `unheld` says how often each tenant was not frozen in time. `members` are the tenants whose
-    meeting is evaluated: one pair of several, else all.
+    `complete` says whether it went through all planned blocks. `spent` is by tenant and by the tenants that ran, and
+    empty if processor time is not counted. `unheld` says how often each tenant was not frozen in time. `members` are
+    the tenants whose meeting is evaluated: one pair of several, else all.
     """
 
     schedule: Schedule
     held_by: str
-    planned: int
     members: frozenset[int]
+    complete: bool = False
     processor_ns: int = 0
     """The runner's processor time that conducting took."""
     passed: list[Passed] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Conductor:
         self._at = dict.fromkeys(self._tenants, HOME)
         self._chance = chance or random.SystemRandom()
         blocks = [*schedule.blocks(self._chance)]
-        self._blocks = iter(blocks)
+        self._blocks, self._planned = iter(blocks), len(blocks)
         self._clock_ns = clock_ns
         self._block: Block | None = next(self._blocks)
         self._start_ns = t0_ns
@@ -100,7 +100,7 @@ class Conductor:
         self._counted_since_ns = t0_ns
         held_by = {tenant.live.held_by for tenant in tenants}
         named = str(*held_by) if len(held_by) == 1 else ""
-        self.conducted = Conducted(schedule, named, len(blocks), frozenset(self._tenants))
+        self.conducted = Conducted(schedule, named, frozenset(self._tenants))
 
     @property
     def over(self) -> bool:
@@ -109,7 +109,7 @@ class Conductor:
     @property
     def is_at_end(self) -> bool:
         """Whether the last planned block is over now; another one may still be added."""
-        return self._block is not None and self._block.index == self.conducted.planned - 1 and not self.due_s()
+        return self._block is not None and self._block.index == self._planned - 1 and not self.due_s()
 
     @property
     def whole_rounds(self) -> int:
@@ -140,7 +140,7 @@ class Conductor:
         if self._block is not None:
             blocks = [*schedule.blocks(self._chance)]
             self._blocks = iter(blocks[self._block.index + 1 :])
-            self.conducted.schedule, self.conducted.planned = schedule, len(blocks)
+            self.conducted.schedule, self._planned = schedule, len(blocks)
 
     def end_with_this_block(self) -> None:
         """Let no other block follow: after a whole round this one is the closing block of all tenants."""
@@ -164,6 +164,7 @@ class Conductor:
             # While the runner is stopped the reaper lets all go on: nobody is held for certain.
             self._unheld = [*self._frozen]
         self.conducted.passed.append(Passed(block, self._start_ns, end_ns, bool(self._unheld) or is_late))
+        self.conducted.complete = len(self.conducted.passed) == self._planned
         running = self.conducted.schedule.everybody if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]

@@ -85,11 +85,6 @@ class CrowdSchedule(Schedule):
         return in_turns * max(self.steps_ns[tenant] for tenant in awake)
 
 
-def opening_of(tenants: int) -> int:
-    """Return the number of blocks that only time steps: one of all tenants, then the first and the last one alone."""
-    return 1 + min(2, tenants)
-
-
 def blocks_in_a_round(users: int) -> int:
     """Return the number of blocks in a round of so many users, its closing one included."""
     return len(cycles(dict.fromkeys(range(users), HOME), random.Random(0))) + 1
@@ -103,12 +98,11 @@ def values_of(
     `rows` are the observations of each tenant, in order of time.
     """
     users = schedule.crowds[-1]
-    # The block before the round tells which tenants were thawed in its first.
-    last = passed[-blocks_in_a_round(users) :]
+    last = passed[1 - blocks_in_a_round(users) :]
     members = sorted(schedule.steps_ns)[:users]
     values = {}
     for tenant in members:
-        sums = _sums(rows[tenant], last, tenant, schedule, members)
+        sums = _sums(rows[tenant], last, tenant, members)
         together = [block for block in sums if not block.alone]
         logs = [*round_logs(sums)]
         if crowd.of_rates and together:
@@ -122,11 +116,10 @@ def _sums(
     rows: Sequence[Mapping[str, Any]],
     passed: Sequence[Passed],
     tenant: int,
-    schedule: CrowdSchedule,
     members: Sequence[int],
 ) -> list[BlockSum]:
     of_round = [*itertools.takewhile(lambda row: row["start_ns"] >= passed[0].start_ns, reversed(rows))][::-1]
-    found = places([(row["start_ns"], row["end_ns"]) for row in of_round], passed, tenant, schedule, members)
+    found = places([(row["start_ns"], row["end_ns"]) for row in of_round], passed, tenant, members)
     return block_sums(
         (place.block or 0, place.kind == ONLY, row["items"], row["end_ns"] - row["start_ns"])
         for place, row in zip(found, of_round, strict=True)

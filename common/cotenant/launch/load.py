@@ -228,7 +228,7 @@ def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[fl
 def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:
     """Return whether half the interval of a tenant's median, beside all others or in its turns, is at most `share`."""
     conducted = conductor.conducted
-    found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
+    found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.members)
     return _has_width((row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY), share)
 
 

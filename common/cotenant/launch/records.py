@@ -229,7 +229,6 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
     borders_ns = conducted.borders_ns or [0]
     return Blocks(
         rounds=conducted.schedule.rounds,
-        planned=conducted.planned,
         passed=len(conducted.passed),
         void=sum(one.void for one in conducted.passed),
         held_by=conducted.held_by,
@@ -238,15 +237,16 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         spent=conducted.spent_of(tenant),
         unheld=conducted.unheld[tenant],
         residents=len(conducted.schedule.steps_ns) if conducted.schedule.is_parted else None,
+        complete=conducted.complete,
     )
 
 
 def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
     """Return the observations, each with its block."""
     spans = [(made.start_ns, made.end_ns) for made in observations]
-    found = places(spans, conducted.passed, tenant, conducted.schedule, conducted.members)
+    found = places(spans, conducted.passed, tenant, conducted.members)
     return [
-        msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept)
+        msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept, round=place.round)
         for made, place in zip(observations, found, strict=True)
     ]
 

@@ -48,13 +48,18 @@ _ANY = random.Random(0)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a launch in which the tenants that are `awake` run, each in a slot."""
+    """A part of a launch in which the tenants that are `awake` run, each in a slot.
+
+    `left_out_ns` is the time at its begin that does not count, for each of them. Nothing in it counts without `counts`.
+    """
 
     index: int
     round: int
     kind: Kind
     awake: Mapping[int, int]
     lasting_ns: int
+    left_out_ns: Mapping[int, int]
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +77,15 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of an observation: its block and the block's kind, None and "" if it crosses a border."""
+    """The place of an observation: its block, and that one's kind and round; None and "" if it crosses a border."""
 
-    block: int | None
-    kind: Kind | Literal[""]
-    kept: bool
+    block: int | None = None
+    kind: Kind | Literal[""] = ""
+    kept: bool = False
+    round: int | None = None
 
 
-NOWHERE = Place(None, "", False)
+NOWHERE = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,8 @@ class Schedule:
         before: Turn | None = None
         for index, (number, turn) in enumerate(turns):
             kind, awake = turn
-            block = Block(index, number, kind, awake, self._lasting_ns(turn, before))
+            left_out_ns, counts = self._left_out_ns(turn, before), index >= self.opening
+            block = Block(index, number, kind, awake, self._lasting_ns(turn, before), left_out_ns, counts)
             if self.is_parted and index < self.opening:
                 most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in awake)
                 block = replace(block, lasting_ns=min(block.lasting_ns, most_ns))
@@ -182,10 +189,14 @@ class Schedule:
 
         If there is none before it, all its tenants are taken to have rested.
         """
-        awake, ran = turn[1], {} if before is None else before[1]
+        measured_ns = max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(turn[1]))
+        return measured_ns + max(self._left_out_ns(turn, before or (ALL, {})).values())
+
+    def _left_out_ns(self, turn: Turn, before: Turn | None) -> dict[int, int]:
+        """Return the nanoseconds that each tenant of a turn leaves out; before the first turn all have run."""
+        awake, ran = turn[1], self.everybody if before is None else before[1]
         held = ran.keys() - awake.keys()
-        left_out_ns = max(self.left_out_ns(tenant, ran.get(tenant) != awake[tenant], held) for tenant in awake)
-        return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
+        return {tenant: self.left_out_ns(tenant, ran.get(tenant) != awake[tenant], held) for tenant in awake}
 
     def _step_ns(self, awake: Collection[int]) -> int:
         """Return the nanoseconds in which each of these tenants can make a step beside the others."""
@@ -215,50 +226,34 @@ def places(
     spans: Sequence[tuple[int, int]],
     passed: Sequence[Passed],
     tenant: int,
-    schedule: Schedule,
-    members: Collection[int] = (),
+    members: Collection[int],
 ) -> list[Place]:
     """Return the place of each observation of a tenant, in order of time; `spans` are their starts and ends.
 
     Observations between the time left out and a block's end are kept, except in void blocks, and in rounds in which
-    the tenant was still warming up (`warmed_up`). `members` are the tenants whose meeting counts, by default all: only
-    their common blocks, and for each the nearest block of the tenant alone, are places.
+    the tenant was still warming up (`warmed_up`). `members` are the tenants whose meeting counts: only their common
+    blocks, and for each the nearest block of the tenant alone, are places.
     """
-    windows = list(_windows(passed, tenant, schedule, {*members} or schedule.steps_ns.keys()))
+    counting = {*_beside(passed, tenant, members)}
+    windows = [
+        one for at, one in enumerate(passed) if tenant in one.block.awake and (at in counting or one.block.kind == TURN)
+    ]
     found: list[Place] = []
     times: dict[int, list[float]] = defaultdict(list)
-    rounds = {one.block.index: one.block.round for one in passed}
     at = 0
     for start_ns, end_ns in spans:
-        while at < len(windows) and windows[at][0].end_ns < end_ns:
+        while at < len(windows) and windows[at].end_ns < end_ns:
             at += 1
-        one, from_ns = windows[at] if at < len(windows) else (None, 0)
-        if one is None or start_ns < one.start_ns:
+        if at == len(windows) or start_ns < windows[at].start_ns:
             found.append(NOWHERE)
             continue
-        kept = start_ns >= from_ns and one.block.index >= schedule.opening and not one.void
-        found.append(Place(one.block.index, one.block.kind, kept))
-        if kept and one.block.kind != ONLY:
-            times[one.block.round].append(end_ns - start_ns)
+        one, block = windows[at], windows[at].block
+        kept = start_ns >= one.start_ns + block.left_out_ns[tenant] and block.counts and not one.void
+        found.append(Place(block.index, block.kind, kept, block.round))
+        if kept and block.kind != ONLY:
+            times[block.round].append(end_ns - start_ns)
     first = warmed_up(times)
-    return [
-        replace(place, kept=False) if place.block is not None and rounds[place.block] < first else place
-        for place in found
-    ]
-
-
-def _windows(
-    passed: Sequence[Passed], tenant: int, schedule: Schedule, members: Collection[int]
-) -> Iterator[tuple[Passed, int]]:
-    """Yield the counting blocks in which a tenant ran, each with the time from which its observations count."""
-    counting = {*_beside(passed, tenant, members)}
-    before = schedule.everybody
-    for at, one in enumerate(passed):
-        awake = one.block.awake
-        if tenant in awake and (at in counting or one.block.kind == TURN):
-            thawed = before.get(tenant) != awake[tenant]
-            yield one, one.start_ns + schedule.left_out_ns(tenant, thawed, before.keys() - awake.keys())
-        before = awake
+    return [replace(place, kept=False) if place.round is not None and place.round < first else place for place in found]
 
 
 def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> Iterator[int]:
