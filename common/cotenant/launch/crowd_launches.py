@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from cotenant.errors import CotenantError
-from cotenant.launch.crowd import Crowd, Searcher
+from cotenant.launch.design.designs import InCrowds, Searcher
 from cotenant.launch.heading import callers_part, tenancy
 from cotenant.launch.needs import check_memory
 from cotenant.launch.prepared import PreparedSuite
@@ -123,8 +123,8 @@ class SuiteLaunches:
         return use
 
     def _launch_crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str, folder: str) -> list[Record]:
-        chooses = Crowd(crowd, self.step, of_rates=self._requirement.kind == "rate")
-        options = replace(self._of_users(users), crowd=chooses)
+        design = InCrowds(crowd, self.step, of_rates=self._requirement.kind == "rate")
+        options = replace(self._of_users(users), crowd=design)
         if pressure:
             folder, options = f"beside-{pressure}", self._beside(options, users, pressure)
         return self._launch(options, folder, budget_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -17,14 +16,13 @@ from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
 from cotenant.launch.across import enclosed, other_nodes
-from cotenant.launch.alone import Turn
+from cotenant.launch.alone import TurnAlone
 from cotenant.launch.conductor import Conducted
-from cotenant.launch.crowd import CrowdSchedule
+from cotenant.launch.design.designs import LEAST_ROUNDS
+from cotenant.launch.design.passed import Seen, places
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go
-from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
 from cotenant.launch.tenant import TenantSpec
 from cotenant.procfs import format_list
@@ -38,10 +36,9 @@ from cotenant.results.build import (
     observed_by_ranks,
 )
 from cotenant.results.decoded import list_of, mapping_of
-from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record, Side
+from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS
-from cotenant.stats.duet import DuetRatio, ratio_of
-from cotenant.stats.kept import BlockSum
+from cotenant.stats.duet import DuetRatio
 from cotenant.stats.tenants import Span, common_load, work_beside
 
 
@@ -61,27 +58,22 @@ class SuiteFacts:
 
 
 def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one of
-    two tenants for each pair that met; or one for each number of users in a crowd."""
-    conducted = result.conducted
-    if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
-        for users in dict.fromkeys(conducted.schedule.crowds):
-            yield _part(result, result.tenants[:users], range(users)), start.of_users(users)
-    elif (went_on := result.went_on) is not None:
+    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one for
+    each meeting of its tenants."""
+    if (went_on := result.went_on) is not None:
         gos = {tenant: go.together for tenant, go in result.gos.items()}
         yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), start
         for each in start.goes_on:
             if each.tenant in went_on.turns:
                 yield _turn(result, each.tenant, went_on.turns[each.tenant]), start.of_turn(each)
-    elif start.pairing is None:
-        yield result, start
     else:
-        for pair, own in zip(start.pairing.pairs, start.met, strict=True):
-            tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
-            yield _part(result, tuple(tenants), pair), own
+        passed = () if result.conducted is None else result.conducted.passed
+        for members in start.design.meetings(len(start.specs), passed):
+            part = start.of_members(members)
+            yield (_part(result, members, part.specs) if part.is_part else result), part
 
 
-def _turn(result: LaunchResult, index: int, turn: Turn) -> LaunchResult:
+def _turn(result: LaunchResult, index: int, turn: TurnAlone) -> LaunchResult:
     """Return the part of a launch in which a tenant goes on alone."""
     tenant = next(tenant for tenant in result.tenants if tenant.spec.slice.tenant == index)
     spec = replace(tenant.spec, slice=tenant.spec.slice.alone)
@@ -99,8 +91,9 @@ def _turn(result: LaunchResult, index: int, turn: Turn) -> LaunchResult:
     )
 
 
-def _part(result: LaunchResult, tenants: tuple[TenantResult, ...], members: Sequence[int]) -> LaunchResult:
-    """Return the part of a launch in which the `members` meet; `tenants` are their results."""
+def _part(result: LaunchResult, members: Sequence[int], specs: Sequence[TenantSpec]) -> LaunchResult:
+    """Return the part of a launch in which the `members` meet, as these specs say."""
+    tenants = tuple(_in_slot(result.tenants[at], spec) for at, spec in zip(members, specs, strict=True))
     conducted = result.conducted and replace(result.conducted, members=frozenset(members))
     meters = _meters_of(members, result.meters)
     return replace(result, tenants=tenants, conducted=conducted, meters=meters)
@@ -118,7 +111,9 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
 
 
 def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant with the processors of one of its slots, which the kernel confirmed at each move."""
+    """Return a tenant with the processors of the slot where it met others, which the kernel confirmed at each move."""
+    if spec.slice == tenant.spec.slice:
+        return tenant
     bound = tenant.read_back.processors is not None
     processors = format_list(spec.slice.processors) if bound else None
     return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
@@ -127,7 +122,7 @@ def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
-    statements = [_statement(tenant, go, result) for tenant, go in zip(result.tenants, gos, strict=True)]
+    statements = [_statement(tenant, go, result, start) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
     beside = _work_beside(result, statements, gos[0], start)
     # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from t0
@@ -142,11 +137,11 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         meters=result.meters
         | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
         | ({"beside": beside} if beside else {}),
-        findings=(*facts.findings, *_findings(result)),
+        findings=(*facts.findings, *_findings(result, start)),
         conceal=facts.conceal,
     )
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
-    ratio = _duet_ratio(result, statements) if comparable else None
+    ratio = _duet_ratio(result, statements, start) if comparable else None
     return [
         build_record(
             _place(tenant, number, start, facts, statement, result.meters, ratio),
@@ -173,24 +168,19 @@ def _work_beside(
     for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
-        others = [span for other, of in enumerate(spans) if _run_together(result, place, other) for span in of]
+        beside = [of for other, of in enumerate(spans) if other != place and start.design.are_beside(place, other)]
+        others = [*itertools.chain.from_iterable(beside)]
         begin_ns, end_ns = statement.load()
         claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
         if work is not None and others:
-            number = place if start.of_pair else slice_.tenant
+            number = place if start.is_part else slice_.tenant
             seen.append({"tenant": number, "by": "processors"} | asdict(work))
     return seen
 
 
-def _run_together(result: LaunchResult, place: int, other: int) -> bool:
-    """Return whether two tenants of a launch run at the same time; in a duet, whether they have one turn."""
-    duets = [result.tenants[number].spec.duet for number in (place, other)]
-    return place != other and len({duet and duet.turn for duet in duets}) == 1
-
-
-def _findings(result: LaunchResult) -> Iterator[Finding]:
+def _findings(result: LaunchResult, start: Start) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
@@ -211,24 +201,29 @@ def _findings(result: LaunchResult) -> Iterator[Finding]:
             f"What users like user {index} keep is not known: it was not observed alone, as {why}.",
             "Use --baseline whole, which launches each user alone.",
         )
-    conducted = result.conducted
-    if conducted is None or not isinstance(conducted.schedule, PairSchedule):
+    if start.is_part and result.conducted is not None and result.conducted.complete:
+        yield from _unmet(result, result.conducted)
+
+
+def _unmet(result: LaunchResult, conducted: Conducted) -> Iterator[Finding]:
+    """Yield an error on users that have not met, although all blocks have passed."""
+    if any(one.block.awake.keys() == conducted.members for one in conducted.passed):
         return
-    schedule = conducted.schedule
-    if conducted.members not in map(frozenset, schedule.pairs):
-        step_s = max(schedule.steps_ns[tenant] for tenant in conducted.members) / 1e9
-        yield error(
-            f"This pair never met: {schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
-            "behind the launch's time limit.",
-            "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
-            rule="pair_unmet",
-        )
+    rows = {tenant.spec.slice.tenant: tenant.ranks[0].observations for tenant in result.tenants}
+    seen = Seen(conducted.passed, rows, {tenant: go.given.number for tenant, go in result.gos.items()})
+    step_s = max(seen.steps_alone_ns().values(), default=0) / 1e9
+    yield error(
+        f"These users never met: {LEAST_ROUNDS} rounds with a step of {step_s:.2g} s would have ended behind the "
+        "launch's time limit.",
+        "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
+        rule="pair_unmet",
+    )
 
 
-def _blocks(conducted: Conducted, tenant: int) -> Blocks:
+def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
     borders_ns = conducted.borders_ns or [0]
     return Blocks(
-        rounds=conducted.schedule.rounds,
+        rounds=conducted.rounds,
         passed=len(conducted.passed),
         void=sum(one.void for one in conducted.passed),
         held_by=conducted.held_by,
@@ -236,7 +231,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         border_longest_ns=max(borders_ns),
         spent=conducted.spent_of(tenant),
         unheld=conducted.unheld[tenant],
-        residents=len(conducted.schedule.steps_ns) if conducted.schedule.is_parted else None,
+        residents=conducted.residents if has_parts else None,
         complete=conducted.complete,
     )
 
@@ -251,7 +246,7 @@ def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int)
     ]
 
 
-def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Statement:
+def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult, start: Start) -> Statement:
     """Return a tenant's statement: rank 0's part and times, the items of all ranks, and each rank's observations.
 
     Rank 0 has reported those of ranks on other nodes.
@@ -268,9 +263,9 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     if tenant.spec.foreign is not None:
         part |= {"arguments": tenant.spec.foreign.arguments, "version": ""}
     if conducted is not None:
-        blocks = _blocks(conducted, tenant.spec.slice.tenant)
+        blocks = _blocks(conducted, tenant.spec.slice.tenant, start.design.has_parts)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if conducted.schedule.is_parted:
+        if start.design.has_parts:
             in_part = [made.block is not None for made in observations]
             observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
     if result.span is not None and given is not None:
@@ -325,8 +320,8 @@ def _place(
     ratio: DuetRatio | None,
 ) -> Placement:
     """Return the placement of the `number`-th tenant of a launch."""
-    slice_, place, program = tenant.spec.slice, tenant.spec.duet, start.programs[number]
-    if start.of_pair:
+    slice_, place, program = tenant.spec.slice, start.design.place(tenant.spec.slice.tenant), start.programs[number]
+    if start.is_part:
         slice_ = replace(slice_, tenant=number)
     cells = [other.cell.label for other in start.programs]
     held = enclosed(tenant.spec, tenant.read_back, facts.backend, start.sharers)
@@ -370,15 +365,10 @@ def _place(
     )
 
 
-def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRatio | None:
+def _duet_ratio(result: LaunchResult, statements: Sequence[Statement], start: Start) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
-    if result.conducted is None:
+    sums = {number: block_sums(statement.observations) for number, statement in enumerate(statements)}
+    possible = {number: of for number, of in sums.items() if of is not None}
+    if result.conducted is None or len(possible) < len(sums):
         return None
-    slices: dict[int, dict[Side, list[BlockSum]]] = defaultdict(dict)
-    for tenant, statement in zip(result.tenants, statements, strict=True):
-        if tenant.spec.duet is None or (sums := block_sums(statement.observations)) is None:
-            return None
-        slices[tenant.spec.duet.slice][tenant.spec.duet.side] = sums
-    both = [(sides["A"], sides["B"]) for sides in slices.values()]
-    rounds = {one.block.index: one.block.round for one in result.conducted.passed}
-    return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)
+    return start.design.ratio(possible, result.conducted.passed)

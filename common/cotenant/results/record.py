@@ -185,7 +185,7 @@ class Blocks(msgspec.Struct, frozen=True):
     """The schedule of a launch by blocks, and the time that this tenant's slice spent in blocks of each kind."""
 
     rounds: int
-    """Rounds that were planned, beside one for the warm-up: in each all run alone once, or every pair meets once."""
+    """Rounds that it went through, beside one for the warm-up: in each all run alone once, or every pair meets once."""
     passed: int
     """Blocks that the launch went through."""
     void: int

@@ -1,31 +1,22 @@
-"""Blocks in any order that is drawn: who runs when, how long, and which observations of it are kept."""
+"""Blocks in any order that is drawn: who runs when, how long, and which observations of it are kept; a new design."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from itertools import chain, groupby, pairwise
+from dataclasses import dataclass
+from itertools import chain, combinations, groupby, pairwise
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.launch.schedule import (
-    ALL,
-    HOME,
-    LEAST_ROUNDS,
-    NOWHERE,
-    ONLY,
-    WANTED_ROUNDS,
-    Block,
-    Passed,
-    Place,
-    Schedule,
-    places,
-    within,
-)
+from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InBlocks
+from cotenant.launch.design.passed import ALL, HOME, NOWHERE, ONLY, Block, Passed, Place, places
+from cotenant.launch.design.shared import Design, DesignPlan, Room, Round, Rounds, Turn
+from launch.designed import MS, blocks_in, carried_out, room, row
+from launch.turning import Turning, conducted, kinds_kept, outcomes
 
-MS = 1_000_000
 STEPS_NS = st.lists(st.integers(MS // 10, 500 * MS), min_size=2, max_size=9).map(lambda steps: dict(enumerate(steps)))
 
 
@@ -33,8 +24,7 @@ STEPS_NS = st.lists(st.integers(MS // 10, 500 * MS), min_size=2, max_size=9).map
 def test_each_round_has_everybody_alone_once_and_at_most_four_turns_lie_between_blocks_of_all(
     steps_ns: dict[int, int], rounds: int, seed: int
 ) -> None:
-    schedule = Schedule(steps_ns, False, rounds)
-    blocks = list(schedule.blocks(random.Random(seed)))
+    blocks = blocks_in(InBlocks()._rounds(room(steps_ns, seed), rounds))
     assert [block.index for block in blocks] == list(range(len(blocks)))
     for number in range(rounds + 1):
         of_round = [block for block in blocks if block.round == number]
@@ -42,7 +32,6 @@ def test_each_round_has_everybody_alone_once_and_at_most_four_turns_lie_between_
         turns = [*chain.from_iterable(block.awake for block in of_round if block.kind == ONLY)]
         assert sorted(turns) == sorted(steps_ns)
     assert blocks[-1].kind == ALL
-    assert sum(block.lasting_ns for block in blocks) == pytest.approx(schedule.total_ns, rel=0.3)
     assert {slot for block in blocks for slot in block.awake.values()} == {HOME}
     between = [[*of] for kind, of in groupby(blocks, key=lambda block: block.kind) if kind == ONLY]
     assert max(map(len, between)) <= 4
@@ -53,7 +42,7 @@ def test_each_round_has_everybody_alone_once_and_at_most_four_turns_lie_between_
 
 @pytest.mark.parametrize("tenants", [2, 3, 4])
 def test_up_to_four_tenants_go_on_into_blocks_of_all_as_often_as_into_turns_alone(tenants: int) -> None:
-    blocks = [*Schedule(dict.fromkeys(range(tenants), MS), False, 4000).blocks(random.Random(1))]
+    blocks = blocks_in(InBlocks()._rounds(room(dict.fromkeys(range(tenants), MS)), 4000))
     went_on = {
         kind: [0 in one.awake for one, block in pairwise(blocks) if block.kind == kind and 0 in block.awake]
         for kind in (ALL, ONLY)
@@ -63,15 +52,15 @@ def test_up_to_four_tenants_go_on_into_blocks_of_all_as_often_as_into_turns_alon
 
 
 def test_the_order_is_drawn_anew_in_each_round() -> None:
-    blocks = Schedule(dict.fromkeys(range(4), MS), False, 20).blocks(random.Random(0))
+    blocks = blocks_in(InBlocks()._rounds(room(dict.fromkeys(range(4), MS)), 20))
     turns = [tuple(block.awake) for block in blocks if block.kind == ONLY]
     orders = {tuple(turns[at : at + 4]) for at in range(0, len(turns), 4)}
     assert len(orders) > 10
 
 
-@pytest.mark.parametrize(("on_devices", "thawed_ms"), [(False, 150), (True, 300)])
-def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_devices: bool, thawed_ms: int) -> None:
-    blocks = [*Schedule({0: 2 * MS, 1: 50 * MS}, on_devices, 20).blocks(random.Random(0))]
+@pytest.mark.parametrize(("on_devices", "thawed_ms"), [(0, 150), (1, 300)])
+def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_devices: int, thawed_ms: int) -> None:
+    blocks = blocks_in(InBlocks()._rounds(room({0: 2 * MS, 1: 50 * MS}, on_devices=on_devices), 20))
     lasting = {(tuple(before.awake), tuple(block.awake), block.lasting_ns // MS) for before, block in pairwise(blocks)}
     assert lasting == {
         ((0, 1), (0,), 50 + 200),
@@ -84,8 +73,7 @@ def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_
 
 
 def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_goes_on() -> None:
-    schedule = Schedule({0: 2 * MS, 1: 100 * MS}, 2, 20)
-    blocks = [*schedule.blocks(random.Random(0))]
+    blocks = blocks_in(InBlocks()._rounds(room({0: 2 * MS, 1: 100 * MS}, on_devices=2), 20))
     lasting = {(tuple(before.awake), tuple(block.awake), block.lasting_ns // MS) for before, block in pairwise(blocks)}
     assert lasting == {
         ((0, 1), (0,), 300 + 100 + 200),
@@ -100,22 +88,44 @@ def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_g
 
 @pytest.mark.parametrize(("step_ms", "requested", "number"), [(2, 800, 10), (2, 4, 4), (50, 4, 1), (300, 1, 1)])
 def test_ten_observations_lie_in_a_block_where_steps_allow(step_ms: int, requested: int, number: int) -> None:
-    assert Schedule({0: MS, 1: step_ms * MS}, False, 8).number([0, 1], requested) == number
+    assert room({0: MS, 1: step_ms * MS}).tempo.number([0, 1], requested) == number
 
 
 def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_long() -> None:
-    steps_ns = {0: 2 * MS, 1: 2 * MS}
-    round_ns = Schedule(steps_ns, False, 8).round_ns
-    assert round_ns == (152 + 200 + 50 + 200 + 152 + 200) * MS
+    round_ns, last_ns = (152 + 200 + 50 + 200 + 152 + 200) * MS, (152 + 200) * MS
+    least_ns = (LEAST_ROUNDS + 1) * round_ns + last_ns
 
-    def rounds(budget_s: float) -> int | None:
-        schedule = within(Schedule(steps_ns, False, LEAST_ROUNDS), round(budget_s * 1e9))
-        return schedule and schedule.rounds
+    def rounds(budget_ns: float) -> int | str:
+        planned = InBlocks().plan(room({0: 2 * MS, 1: 2 * MS}, budget_ns=round(budget_ns)))
+        if isinstance(planned, str):
+            return planned
+        blocks = blocks_in(planned.rounds)
+        assert planned.expected_ns == (blocks[-1].round + 1) * round_ns + last_ns == planned.awake_ns
+        assert sum(block.lasting_ns for block in blocks) == pytest.approx(planned.expected_ns, rel=0.1)
+        return blocks[-1].round
 
-    least_s = Schedule(steps_ns, False, LEAST_ROUNDS).total_ns / 1e9
-    assert (rounds(least_s / 2 - 0.01), rounds(least_s / 2 + 0.01)) == (None, LEAST_ROUNDS)
-    assert (rounds(least_s + 0.9 * round_ns / 1e9), rounds(least_s + 2.1 * round_ns / 1e9)) == (8, 10)
-    assert rounds(1000) == WANTED_ROUNDS
+    assert rounds(least_ns / 2 - MS) == "8 rounds of steps of 0.002 s take more than twice the budget"
+    assert rounds(least_ns / 2 + MS) == LEAST_ROUNDS
+    assert (rounds(least_ns + 0.9 * round_ns), rounds(least_ns + 2.1 * round_ns)) == (8, 10)
+    assert rounds(1e12) == WANTED_ROUNDS
+
+
+@pytest.mark.parametrize(("narrow", "rounds"), [(0.02, LEAST_ROUNDS), (0.002, 15), (None, 15)])
+def test_rounds_end_once_the_interval_of_everybody_is_narrow_and_a_block_of_all_follows(
+    narrow: float | None, rounds: int
+) -> None:
+    """Rates differ by 1 %; those alone do not count."""
+
+    def observe(one: Passed, tenant: int) -> list[dict[str, object]]:
+        items = [100, 101] * 4 if one.block.kind == ALL else [1, 100] * 4
+        return [
+            row(one.end_ns - (9 - at) * 10 * MS, one.end_ns - (8 - at) * 10 * MS, of) for at, of in enumerate(items)
+        ]
+
+    passed, complete = carried_out(InBlocks()._rounds(room({0: MS, 1: MS}, narrow=narrow), 15), observe)
+    assert complete == (rounds == 15)
+    assert [one.block.kind for one in passed] == [ALL, ONLY, ONLY] * (rounds + 1) + [ALL]
+    assert passed[-1].block.round == rounds
 
 
 def passed(*spans_ms: tuple[int, int, int, Sequence[int]], void: int | None = None) -> list[Passed]:
@@ -193,3 +203,53 @@ def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps:
                 _, begin, until, awake = BLOCKS[place.block or 0]
                 assert tenant in awake
                 assert begin + 50 <= start < end <= until
+
+
+@dataclass(frozen=True)
+class TwoOfThree(Design):
+    """Every two of three users meet in each round, and each is alone."""
+
+    has_parts: ClassVar[bool] = True
+    rounds: int = 8
+
+    def meetings(self, tenants: int, passed: Sequence[Passed] = ()) -> Sequence[tuple[int, ...]]:
+        return [*combinations(range(tenants), 2)]
+
+    def plan(self, room: Room) -> DesignPlan:
+        turns = [
+            Turn(ONLY if len(of) == 1 else ALL, dict.fromkeys(of, HOME))
+            for n in (1, 2)
+            for of in combinations(room.everybody, n)
+        ]
+        expected_ns = (1 + self.rounds) * room.tempo.round_ns(turns)
+        return DesignPlan(self._rounds(room, turns), room.tempo, expected_ns, expected_ns)
+
+    def _rounds(self, room: Room, turns: Sequence[Turn]) -> Rounds:
+        yield Round(0, [Turn(ALL, room.everybody)], room.tempo, counts=False)
+        for number in range(1 + self.rounds):
+            yield Round(number, room.chance.sample(turns, len(turns)), room.tempo)
+        return True
+
+
+def test_a_new_design_is_a_class_and_each_of_its_meetings_is_placed() -> None:
+    planned = TwoOfThree().plan(room(dict.fromkeys(range(3), MS)))
+    passed, complete = carried_out(planned.rounds)
+    assert (complete, len(passed)) == (True, 1 + 9 * 6)
+    spans = [(one.end_ns - 20 * MS, one.end_ns - 10 * MS) for one in passed]
+    for pair in TwoOfThree().meetings(3):
+        for tenant in pair:
+            kept = [place for place in places(spans, passed, tenant, pair) if place.kept]
+            assert [{place.kind for place in of} for _, of in groupby(kept, key=lambda one: one.round)] == [
+                {ALL, ONLY}
+            ] * 9
+            assert {*pair} in [passed[place.block or 0].block.awake.keys() for place in kept if place.kind == ALL]
+
+
+@pytest.mark.usefixtures("short")
+def test_a_launch_by_a_new_design_has_each_meeting_and_each_alone(turning: Turning) -> None:
+    result = turning.launch(design=TwoOfThree(3), tenants=3)
+    made = conducted(result)
+    assert (outcomes(result), made.complete, len(made.passed)) == (["completed"] * 3, True, 1 + 4 * 6)
+    for pair in TwoOfThree().meetings(3):
+        for tenant in pair:
+            assert {ALL, ONLY} == {*kinds_kept(result.tenants[tenant], made, pair)}
