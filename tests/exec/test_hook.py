@@ -196,6 +196,7 @@ def test_alone_measure_is_a_plain_measurement() -> None:
         "nesting.py",
         "protocol/client.py",
         "protocol/messages.py",
+        "protocol/meter.py",
         "exec/*.py",
         "exec/hook/*.py",
     ],

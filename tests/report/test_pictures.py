@@ -18,7 +18,7 @@ from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.pictures.tenants import memory, strips, thinned, timeline
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Estimate
-from cotenant.results.drawn import Meter
+from cotenant.results.drawn import MeterSpread
 from cotenant.results.read import drawn
 from cotenant.results.table import Rows
 from report.making import launch, scaling, summary_of, table
@@ -93,7 +93,7 @@ def test_every_observation_of_every_tenant_has_its_box_in_the_timeline() -> None
 
 
 def test_meters_over_launches_have_a_box_and_a_line_each() -> None:
-    course = [[Meter("power_w", str(i), 5, 200.0, 250.0 + i, 300.0) for i in range(4)] for _ in range(6)]
+    course = [[MeterSpread("power_w", str(i), 5, 200.0, 250.0 + i, 300.0) for i in range(4)] for _ in range(6)]
     text = over_launches(course, "m")
     (boxes,) = re.findall(r'd="([^"]*)"[^>]*style="fill: var\(--accent\)', text)[:1]
     assert boxes.count("M") == 1

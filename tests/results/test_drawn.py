@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cotenant.meters.sampler import TimeSeries as Kept
 from cotenant.results.decoded import Decoded
-from cotenant.results.drawn import Course, Meter, courses_of, differences, own_meters, setting_of, spans_of
+from cotenant.results.drawn import Course, MeterSpread, courses_of, differences, own_meters, setting_of, spans_of
 from cotenant.results.read import again, drawn, read_records
 from cotenant.results.store import write_record
 from cotenant.results.table import Rows
@@ -43,7 +43,7 @@ def test_what_can_be_drawn_is_read_again_from_the_file_and_of_a_lost_record_noth
     write_record(tmp_path, a_lost_record("timeout", "Too slow.", {"tenant": 1, "vcd": "4"}), NOON)
     whole, lost = drawn(all_of(tmp_path))
     assert whole.meeting == record.rendezvous
-    assert whole.meters == [Meter("power_w", "3", 4, 200.0, 250.0, 300.0)]
+    assert whole.meters == [MeterSpread("power_w", "3", 4, 200.0, 250.0, 300.0)]
     assert list(whole.spans.start_ns) == [observation.start_ns for observation in record.observations]
     assert whole.spans.kept.sum() == len(record.observations) - record.skip
     assert float(np.median(whole.spans.rates)) == pytest.approx(record.statistics.median)

@@ -13,34 +13,47 @@ from cotenant.bench.chrono import clock_ns
 from cotenant.bench.world import World
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
+from cotenant.protocol.client import Rendezvous
+from cotenant.protocol.messages import Message
 
 Part = dict[str, Any]
 """A part of a record."""
 
 
-class Alone:
-    """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says.
+ANSWERS = {"turn": "turn", "turned": "turned", "done": "stop"}
 
-    Every rank has one of its own, and rank 0's writes the record of all of them.
+
+class Alone(Rendezvous):
+    """A rendezvous that answers itself: GO once it is READY, STOP once it is DONE.
+
+    Its record goes where `--report` says. Every rank has one of its own, and rank 0's writes the record of all of them.
     """
 
-    settle_ns = 0
-    warms_up_alone = False
-
     def __init__(self, name: str, world: World) -> None:
+        self._inbox, self._unsent = [], []
         self._name = name
         self._world = world
         self._started = datetime.now(UTC)
         self._work: Part = {}
         self._report: Path | None = None
-        self._amount = (1, 1)
         self._ready: Part = {"ready_ns": 0, "skip": 0, "warm_up_ns": []}
         self._t0_ns = 0
         self._observations: list[Part] = []
         self._of_ranks = [self._observations]
 
+    def _say(self, kind: str, **fields: Any) -> None:
+        if kind == "ready":
+            self._ready = {"ready_ns": clock_ns(), "skip": fields["skip"], "warm_up_ns": fields["warm_up_ns"]}
+            self._t0_ns = clock_ns()
+            self._inbox.append(Message("go", {**fields, "t0_ns": self._t0_ns}))
+        elif kind in ANSWERS:
+            self._inbox.append(Message(ANSWERS[kind], {}))
+
+    def _receive(self, flags: int = 0) -> None:
+        """Everything is answered at once."""
+
     def begin(self, work: Part) -> None:
-        """Take the amount that will be done. Raises CotenantError where its `--report` cannot be written."""
+        """Take note of the work. Raises CotenantError where its `--report` cannot be written."""
         from cotenant.results.store import prepare_directory
 
         self._work = work
@@ -49,30 +62,8 @@ class Alone:
             self._report = Path(named)
             prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
-    def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
-        self._amount = number, repeat
-        self._ready = {"ready_ns": clock_ns(), "skip": skip, "warm_up_ns": warm_up_ns}
-
-    def turn(self) -> None:
-        """Nobody else is on the device."""
-
-    turned = turn
-
-    def await_go(self) -> tuple[int, int, int]:
-        self._t0_ns = clock_ns()
-        return self._t0_ns, *self._amount
-
     def observation(self, **fields: Any) -> None:
         self._observations.append(fields)
-
-    def enough(self) -> bool:
-        return False
-
-    def done(self) -> None:
-        """Nobody waits for it."""
-
-    def stopped(self) -> bool:
-        return True
 
     def record(self, record: Part) -> Part:
         """Return the record of a finished run, written where `--report` says; all ranks have to ask for it.

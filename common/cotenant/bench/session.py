@@ -26,8 +26,9 @@ from cotenant.bench.world import World
 from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.machine.topology import require_linux
-from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+from cotenant.protocol.client import Rendezvous, RunnerGoneError
 from cotenant.protocol.messages import NODE_VARIABLE, SOCKET_VARIABLE
+from cotenant.protocol.meter import Counterpart, Meter
 from cotenant.suite.task_source import version_of
 
 RULE = "-" * 80
@@ -53,9 +54,6 @@ def record_block(record: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
-
-Counterpart = Rendezvous | Together | Alone
-"""The runner, over several hosts its stand-in for all ranks, or its stand-in where there is none."""
 
 RUNNER_READS_S = 0.3
 """A runner reads messages to it ten times a second."""
@@ -122,14 +120,9 @@ def _complain(cls: type[Benchmark], words: object) -> int:
 
 def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: World) -> int:
     arguments = arguments_of(benchmark)
-    runner.begin(
-        {
-            "arguments": arguments,
-            "ignored": parsed.ignored,
-            "item": benchmark.item,
-            "version": version_of(Path(inspect.getfile(type(benchmark)))),
-        }
-    )
+    version = version_of(Path(inspect.getfile(type(benchmark))))
+    work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
+    meter = Meter(runner, work)
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):
@@ -139,27 +132,15 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
     for finding in run.findings:
         print(finding.sentence, file=sys.stderr)
     loop = Loop(benchmark, run)
-    if run.tries_algorithms or runner.warms_up_alone:
-        runner.turn()
-    if run.tries_algorithms:
-        # Beside neighbours other algorithms may win than alone.
-        loop.try_out()
-        if not runner.warms_up_alone:
-            runner.turned()
-    warm_up_ns = loop.warm_up()
-    if runner.warms_up_alone:
-        runner.turned()
+    warm_up_ns = _warm_up(loop, runner, run.tries_algorithms)
     assert benchmark.skip is not None
-    runner.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
-    t0_ns, number, repeat = runner.await_go()
-    wait_until(t0_ns)
-    loop.settle(t0_ns + runner.settle_ns, number)
-    losses, audits, start_s = Losses(), borders(number, repeat), time.monotonic()
-    for index in range(repeat):
-        observation = loop.observe(number)
+    meter.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
+    loop.settle(meter.settled_ns, meter.number)
+    losses, audits, start_s = Losses(), borders(meter.number, meter.repeat), time.monotonic()
+    for index in meter.observations():
+        observation = loop.observe(meter.number)
         losses.take(observation)
-        runner.observation(
-            index=index,
+        meter.observed(
             start_ns=observation.start_ns,
             end_ns=observation.end_ns,
             items=observation.items,
@@ -167,24 +148,30 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
             event_ns=observation.event_ns,
             issued_ns=observation.issued_ns,
         )
-        eta_s = (time.monotonic() - start_s) / (index + 1) * (repeat - index - 1)
-        say(observation_line(index, repeat, eta_s, losses.last), flush=True)
+        eta_s = (time.monotonic() - start_s) / (index + 1) * (meter.repeat - index - 1)
+        say(observation_line(index, meter.repeat, eta_s, losses.last), flush=True)
         if index + 1 in audits:
             loop.audit()
-        if runner.enough():
-            break
-    runner.done()
     loop.audit()
-    load_end_ns = loop.load_until(runner.stopped)
-    record: dict[str, Any] = {
-        "number": number,
-        "repeat": index + 1,
-        "load_end_ns": load_end_ns,
-        "ignored": without_effect(parsed, run),
-        **losses.summary(),
-        **tenant_facts(run, loop),
-    }
-    say(record_block(runner.record(record)), flush=True)
+    load_end_ns = loop.load_until(meter.stopped)
+    amount = {"number": meter.number, "repeat": meter.made, "ignored": without_effect(parsed, run)}
+    record = amount | losses.summary() | tenant_facts(run, loop)
+    say(record_block(meter.record(load_end_ns, record)), flush=True)
     run.world.leave()
     # A runner takes the outcome `nan` from the record itself.
     return EXIT_FAILED if isinstance(runner, Alone) and record["losses_non_finite"] else EXIT_PASSED
+
+
+def _warm_up(loop: Loop, runner: Counterpart, tries_algorithms: bool) -> list[int]:
+    """Try algorithms and warm up, in a turn where neighbours would change the result; return the steps' nanoseconds."""
+    if tries_algorithms or runner.warms_up_alone:
+        runner.turn()
+    if tries_algorithms:
+        # Beside neighbours other algorithms may win than alone.
+        loop.try_out()
+        if not runner.warms_up_alone:
+            runner.turned()
+    warm_up_ns = loop.warm_up()
+    if runner.warms_up_alone:
+        runner.turned()
+    return warm_up_ns

@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from cotenant.api.records import no_record, of_suite, read
 from cotenant.checkout import TARGETS, output_directory
 from cotenant.commands.flags import Parser, place
@@ -16,6 +14,7 @@ from cotenant.commands.other_work import other_works
 from cotenant.commands.output import warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
+from cotenant.frames import pl
 from cotenant.report import mlbench
 from cotenant.report.grid import Grid
 from cotenant.report.matrix import COLUMNS, matrix

@@ -18,7 +18,7 @@ from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.suite_options import cluster_flags, options_of
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, shortage
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
@@ -36,7 +36,7 @@ from cotenant.results.last import last_in
 from cotenant.results.record import Record
 from cotenant.stats.duet import ratio_over_launches
 from cotenant.stats.verdict import Verdict
-from cotenant.text import sender_of
+from cotenant.text import many, sender_of, verb
 
 if TYPE_CHECKING:
     from cotenant.report.live import LiveView
@@ -124,7 +124,7 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
     finally:
         # Also if a full disk has ended it halfway.
         if records:
-            _print_results(records, suite.before, given)
+            _print_results(records, suite, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
     if interrupted:
         where = f"the records so far are in {options.paths.output}"
@@ -238,8 +238,20 @@ def is_slower(records: Sequence[Record]) -> bool:
     return bool(ratios) and ratio_over_launches([ratio.estimates for ratio in ratios]).verdict is Verdict.SLOWER
 
 
-def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
-    """Print the records' results, after the last launch: the modules that read records take a while to import."""
+def _print_results(records: Sequence[Record], suite: PreparedSuite, given: argparse.Namespace) -> None:
+    """Print the records' results, or why that cannot be done and where they are."""
+    try:
+        _print_tables(records, suite.before, given)
+    except BaseException as error:  # polars's panic is no Exception.
+        if (short := shortage(error)) is None:
+            raise
+        output = suite.options.paths.output
+        kept = f"{many(len(records), 'record')} {verb(len(records))} in {output}"
+        warn(f"There is no table: {short} {kept}: {_report_command(output)} shows them.")
+
+
+def _print_tables(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
+    """Print the tables, after the last launch: the modules that read records take a while to import."""
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.jobs import jobs_grid

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+from cotenant.protocol.client import Rendezvous, RunnerGoneError
 from cotenant.protocol.messages import UNSAID
+from cotenant.protocol.meter import DONE, OVER, WARM_UP, Meter
 
 WARM_UP_STEPS, LEAST_STEPS = 10, 3
 LONG_WARM_UP_NS = 5_000_000_000
@@ -17,8 +18,6 @@ NOTHING = {
     "line": "No line held more than the one before. Have the group of --count-line match a total that rises.",
     "step": "No batch of a DataLoader was seen between steps. Leave out --item row.",
 }
-WARM_UP, MEASURED, DONE, OVER = range(4)
-"""The phases of a program."""
 
 
 class Steps:
@@ -40,9 +39,8 @@ class Steps:
     ) -> None:
         self._runner, self._item, self._facts = runner, item, facts
         self._border, self._word, self._again = border, word, again
-        runner.begin({"item": item})
+        self._meter = Meter(runner, {"item": item})
         self.count = 0
-        self._phase = WARM_UP
         self._load_end_ns = 0
         self._going = self._go_through()
         next(self._going)
@@ -55,80 +53,70 @@ class Steps:
     @property
     def over(self) -> bool:
         """Whether the program's record is handed over."""
-        return self._phase == OVER
+        return self._meter.phase == OVER
 
     def ended(self, by_exception: bool = False) -> None:
         """Hand over the record of a program that ends by itself if it was measured, else report how far it came.
 
         After an exception, which the log and the exit status show, only observations are handed over.
         """
-        if by_exception or (self._phase < DONE and self._again):
+        phase = self._meter.phase
+        if by_exception or (phase < DONE and self._again):
             with contextlib.suppress(RunnerGoneError):
                 self._runner.flush()
-            return
-        if self._phase == DONE:
+        elif phase == DONE:
             self._record()
-        elif self._phase < DONE:
-            when = "before it was measured" if self._phase == WARM_UP else "while it was measured"
-            self._runner.failed(
-                "failed",
+        elif phase < DONE:
+            when = "before it was measured" if phase == WARM_UP else "while it was measured"
+            self._meter.failed(
                 f"The program ended by itself after {self.count} {self._word}s, {when}. Give it more to do, or start "
-                "it again with --again; a command that is shorter is measured whole where it does not step.",
+                "it again with --again; a command that is shorter is measured whole where it does not step."
             )
-        self._phase = OVER
 
     def _go_through(self) -> Generator[None, float, None]:
-        runner, border = self._runner, self._border
+        meter, border = self._meter, self._border
         # The first step is not timed: its begin is not known.
         yield
-        warm_up_ns: list[int] = []
-        credited = 0.0
-        # A turn would delay only the reader of a program's lines, while the program itself goes on.
-        has_turn = runner.warms_up_alone and self._word == "step"
-        if has_turn:
-            runner.turn()
-        begin_ns = last_ns = time.perf_counter_ns()
-        while len(warm_up_ns) < WARM_UP_STEPS and (
-            len(warm_up_ns) < LEAST_STEPS or last_ns - begin_ns < LONG_WARM_UP_NS
-        ):
-            credited += yield
-            border()
-            now_ns = time.perf_counter_ns()
-            warm_up_ns.append(now_ns - last_ns)
-            last_ns = now_ns
-        if has_turn:
-            runner.turned()
-        if not credited:
-            runner.failed("failed", NOTHING[self._word])
-            self._phase = OVER
-            while True:
+        warm_up_ns, credited = yield from self._warm_up()
+        if credited:
+            meter.ready(UNSAID, REPEAT, SKIP, warm_up_ns)
+            while time.perf_counter_ns() < meter.settled_ns:
                 yield
-        runner.ready(UNSAID, REPEAT, SKIP, warm_up_ns)
-        t0_ns, number, repeat = runner.await_go()
-        wait_until(t0_ns)
-        while time.perf_counter_ns() < t0_ns + runner.settle_ns:
-            yield
-            border()
-        self._phase = MEASURED
-        for index in range(repeat):
-            items, start_ns = 0.0, time.perf_counter_ns()
-            for _ in range(number):
-                items += yield
-            items -= border()
-            end_ns = time.perf_counter_ns()
-            runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=max(0.0, items), data_wait_ns=0)
-            self._load_end_ns = end_ns
-            if runner.enough():
-                break
-        runner.done()
-        self._phase = DONE
-        while not runner.stopped():
-            yield
-            self._load_end_ns = time.perf_counter_ns()
-        self._record()
+                border()
+            for _ in meter.observations():
+                items, start_ns = 0.0, time.perf_counter_ns()
+                for _ in range(meter.number):
+                    items += yield
+                items -= border()
+                self._load_end_ns = time.perf_counter_ns()
+                meter.observed(start_ns, self._load_end_ns, max(0.0, items))
+            while not meter.stopped():
+                yield
+                self._load_end_ns = time.perf_counter_ns()
+            self._record()
+        else:
+            meter.failed(NOTHING[self._word])
         while True:
             yield
 
+    def _warm_up(self) -> Generator[None, float, tuple[list[int], float]]:
+        """Return the nanoseconds of each step, and the items of all."""
+        times_ns: list[int] = []
+        credited = 0.0
+        # A turn would delay only the reader of a program's lines, while the program itself goes on.
+        has_turn = self._runner.warms_up_alone and self._word == "step"
+        if has_turn:
+            self._runner.turn()
+        begin_ns = last_ns = time.perf_counter_ns()
+        while len(times_ns) < WARM_UP_STEPS and (len(times_ns) < LEAST_STEPS or last_ns - begin_ns < LONG_WARM_UP_NS):
+            credited += yield
+            self._border()
+            now_ns = time.perf_counter_ns()
+            times_ns.append(now_ns - last_ns)
+            last_ns = now_ns
+        if has_turn:
+            self._runner.turned()
+        return times_ns, credited
+
     def _record(self) -> None:
-        self._phase = OVER
-        self._runner.record({"item": self._item, **self._facts(), "load_end_ns": self._load_end_ns})
+        self._meter.record(self._load_end_ns, {"item": self._item, **self._facts()})

@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from cotenant.exec.again import Again
 from cotenant.exec.lines import Lines
 from cotenant.exec.settings import Settings, address
-from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+from cotenant.protocol.client import Rendezvous, RunnerGoneError
+from cotenant.protocol.meter import Meter
 
 LOOK_S = 0.05
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
@@ -63,33 +64,25 @@ class Supervisor:
         return self._child
 
     def _measure_runs(self, first_ns: int) -> int:
-        runner, item = Rendezvous(*address()), self._settings.item or "run"
-        runner.begin({"item": item})
-        runner.ready(1, self._settings.runs, 0, [first_ns])
-        t0_ns, number, repeat = runner.await_go()
-        wait_until(t0_ns)
-        for index in range(repeat):
+        item, torch = self._settings.item or "run", self._settings.noted_interpreter()
+        meter = Meter(Rendezvous(*address()), {"item": item})
+        meter.ready(1, self._settings.runs, 0, [first_ns])
+        for _ in meter.observations():
             start_ns = time.perf_counter_ns()
-            for _ in range(number):
+            for _ in range(meter.number):
                 if status := self.start().wait():
                     return self._as_it_ended(status)
-            end_ns = time.perf_counter_ns()
-            items = number * self._settings.items
-            runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=items, data_wait_ns=0)
-            if runner.enough():
-                break
-        runner.done()
-        self._go_on(runner)
-        load_end_ns = time.perf_counter_ns()
-        torch = self._settings.noted_interpreter()
-        runner.record({"item": item, "load_end_ns": load_end_ns, "observed": {"counted_by": "runs"}, "torch": torch})
+            meter.observed(start_ns, time.perf_counter_ns(), meter.number * self._settings.items)
+        self._go_on(meter)
+        record = {"item": item, "observed": {"counted_by": "runs"}, "torch": torch}
+        meter.record(time.perf_counter_ns(), record)
         return 0
 
-    def _go_on(self, runner: Rendezvous) -> None:
+    def _go_on(self, meter: Meter) -> None:
         """Run the command repeatedly until STOP, then end the current run."""
-        while not runner.stopped():
+        while not meter.stopped():
             child = self.start()
-            while child.poll() is None and not runner.stopped():
+            while child.poll() is None and not meter.stopped():
                 time.sleep(LOOK_S)
         self._end_child()
 

@@ -123,6 +123,7 @@ class Refusal:
     partial: bool = False
 
 
+SETUP_SCRIPT = "sudo ./cgroup_setup.sh"
 ENGINES = ("Docker", "Podman", "Kubernetes")
 
 

@@ -30,10 +30,15 @@ class RunnerGoneError(ConnectionError):
 class Rendezvous:
     """A connection to the runner for one process of one tenant.
 
-    Use: `begin(...)` if there is something to say, `ready(...)`, then `await_go()`, `observation(...)` after each
-    stopped clock, unless `enough()`, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be sent
-    at any time.
+    A `Meter` makes these calls in their order: `begin(...)` if there is something to say, `ready(...)`, `await_go()`,
+    `observation(...)` after each stopped clock, unless `enough()`, `done()`, work until `stopped()`, `record(...)`.
+    `failed(...)` may be sent at any time.
     """
+
+    warms_up_alone = False
+    """Whether it is to warm up in a turn: beside the others its steps would not take as long as they will."""
+    settle_ns = 0
+    """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
 
     def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1, elsewhere: int = 0) -> None:
         """Connect and say hello; of `world` ranks so many are `elsewhere`, and do not speak to this runner.
@@ -52,9 +57,6 @@ class Rendezvous:
         """Observations to be sent with the next message."""
         self._sent_ns = 0
         self.warms_up_alone = os.environ.get(WARM_UP_VARIABLE) == "alone"
-        """Whether it is to warm up in a turn: beside the others its steps would not take as long as they will."""
-        self.settle_ns = 0
-        """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
         self._say("hello", tenant=tenant, rank=rank, world=world, elsewhere=elsewhere, pid=os.getpid())
 
     @classmethod

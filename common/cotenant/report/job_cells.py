@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.report.grid import Cell
 from cotenant.report.kept import around, count, kept_fields
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, TOO_SMALL, percent, rates

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import polars as pl
 from msgspec.structs import replace
 
-from cotenant.results.drawn import Meter, own_meters
+from cotenant.frames import pl
+from cotenant.results.drawn import MeterSpread, own_meters
 from cotenant.results.launches import grouped
 from cotenant.results.read import again
 from cotenant.results.table import Rows
@@ -23,7 +23,7 @@ NAMES = {
 }
 """The reader's name of a quantity, its unit, and the factor between that and the record's unit."""
 
-Course = tuple[str, str, list[list[Meter]]]
+Course = tuple[str, str, list[list[MeterSpread]]]
 """A host, a quantity, and for each launch the meters of all devices, in the unit of NAMES."""
 
 
@@ -32,7 +32,7 @@ def courses(records: Rows) -> list[Course]:
 
     All records of a launch hold the same samples, those of all devices.
     """
-    hosts: dict[str, dict[tuple[Any, ...], Meter]] = defaultdict(dict)
+    hosts: dict[str, dict[tuple[Any, ...], MeterSpread]] = defaultdict(dict)
     for row, record in again(records.by("start_time")):
         launch = (row["suite"], row["mix"] or row["name"], row["isolation"], row["run_id"])
         for meter in own_meters(record):
@@ -53,6 +53,6 @@ def device_load_percent(records: Rows) -> float | None:
     return load
 
 
-def _scaled(meter: Meter) -> Meter:
+def _scaled(meter: MeterSpread) -> MeterSpread:
     scale = NAMES[meter.quantity][2]
     return replace(meter, min=meter.min / scale, mean=meter.mean / scale, max=meter.max / scale)

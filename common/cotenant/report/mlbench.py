@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 from typing import Any
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.results.columns import COUNTS
 from cotenant.results.targets import Target
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import polars as pl
 from markupsafe import Markup
 
+from cotenant.frames import pl
 from cotenant.report import mlbench
 from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, least_even, sentences, shares_of
 from cotenant.report.beside import mix_blocks

@@ -8,8 +8,8 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import polars as pl
-
 from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
+from cotenant.frames import pl
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import LAUNCH, TENANT

@@ -6,10 +6,9 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-import polars as pl
-
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
+from cotenant.frames import pl
 from cotenant.report import scaling
 from cotenant.report.answer import answers
 from cotenant.report.beside import outside_pairs

@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.report.alone import (
     KEPT,
     NO_SLICES,

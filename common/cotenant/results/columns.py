@@ -15,9 +15,8 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
-import polars as pl
-
 from cotenant.finding import Severity
+from cotenant.frames import pl
 from cotenant.results.decoded import Decoded, mapping_of, part_of, text_of
 from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS

@@ -59,7 +59,7 @@ class Spans:
 _Sample = Annotated[float, msgspec.Meta(ge=0, lt=float(MOST))]
 
 
-class Meter(msgspec.Struct, frozen=True):
+class MeterSpread(msgspec.Struct, frozen=True):
     """The samples of one quantity, whose name ends with its unit; `of` is a device's index, or `host`."""
 
     quantity: str
@@ -97,7 +97,7 @@ class Drawn:
     run_id: int
     spans: Spans
     meeting: Meeting | None
-    meters: list[Meter]
+    meters: list[MeterSpread]
 
 
 def spans_of(record: Decoded) -> Spans:
@@ -134,11 +134,11 @@ def _newest(last: int | None, block: int | None) -> int | None:
     return last if block is None else block
 
 
-def own_meters(record: Decoded) -> list[Meter]:
+def own_meters(record: Decoded) -> list[MeterSpread]:
     """Return the samples of the host and of the record's training devices while tenants were timed."""
     places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(record)]
     sampled = [
-        part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, Meter)
+        part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, MeterSpread)
         for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, record.mapping_at("meters", "memory")))
         for quantity in quantities
     ]

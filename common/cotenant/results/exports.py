@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import polars as pl
-from polars.io.plugins import register_io_source
 
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
+from cotenant.frames import pl, register_io_source
 from cotenant.results import columns
 from cotenant.results.columns import schema
 from cotenant.results.decoded import NAMED, Skipped

@@ -10,8 +10,8 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import msgspec
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.results import columns
 from cotenant.results.columns import checked, schema, values_of
 from cotenant.results.decoded import Decoded, Skipped

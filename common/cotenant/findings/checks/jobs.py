@@ -43,6 +43,13 @@ def torch(facts: Facts) -> Inspection:
     test = facts.self_test
     if test is None:
         return None
+    if test.timed_out:
+        sentence = f"A process that imports torch {test.died}: the disk is slow, or the machine is busy."
+        remedy = (
+            "Ask again: files that were read once are cached. Jobs that do not get ready take a larger --ready-timeout."
+        )
+        yield warning(sentence, remedy, rule="torch_slow")
+        return "torch did not answer in time"
     if test.died:
         remedy = "Make the environment anew: remove .venv and start ./run.sh."
         yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")

@@ -28,7 +28,7 @@ from cotenant.report.pictures.canvas import (
 from cotenant.report.pressure import PressureCurve
 from cotenant.report.scaling import ScalingPoint
 from cotenant.report.share import SharePoint
-from cotenant.results.drawn import Meter
+from cotenant.results.drawn import MeterSpread
 from cotenant.stats.capacity import Carried
 
 Values = npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ def scaling(points: Sequence[ScalingPoint], name: str) -> Markup | None:
     return svg(axes, name)
 
 
-def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> Markup:
+def over_launches(launches: Sequence[Sequence[MeterSpread]], name: str) -> Markup:
     """Return one quantity over launches, in the order they ran: boxes from the lowest to the highest sample of any
     device, and lines at the mean over devices."""
     axes = axes_of(1.6)
