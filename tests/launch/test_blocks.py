@@ -26,6 +26,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
+from cotenant.stats import budget
 from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
@@ -116,6 +117,17 @@ def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
     assert result.tenants[1].message == "Its schedule of pairs ended early: user 1 cannot be moved."
     assert 0 < len(conducted(result).passed) < conducted(result).planned
     assert all(tenant.ranks[0].record for tenant in result.tenants if tenant.outcome == "completed")
+
+
+@pytest.mark.usefixtures("short")
+def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "GRACE_NS", 0)
+    result = turning.launch(pairs=((0, 1), (1, 2)), limits=Limits(timeout_s=30, budget_s=0.5))
+    assert outcomes(result) == ["completed"] * 3
+    made = conducted(result)
+    assert 0 < len(made.passed) < made.planned
 
 
 @pytest.mark.usefixtures("short")

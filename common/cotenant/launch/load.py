@@ -96,6 +96,9 @@ class MeasuredLoad:
             observations = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
             if all(_is_narrow(rows, index, conductor, self._until_interval) for index, rows in observations.items()):
                 conductor.end_with_this_block()
+        # Blocks and duets are planned within the budget; pairs, and a crowd's first round, are made whatever they take.
+        if conductor.conducted.schedule.is_parted and self.enough.is_late(time.perf_counter_ns()):
+            conductor.stop()
         if conductor.over:
             self.enough.say(tenants)
 
@@ -178,6 +181,10 @@ class Enough:
             for rank in tenant.ranks.values()
         )
 
+    def is_late(self, now_ns: int) -> bool:
+        """Return whether the budget and its grace are over."""
+        return self._latest_ns is not None and now_ns >= self._latest_ns
+
     def say(self, tenants: Collection[Tenant]) -> None:
         """Tell all of `tenants` once that it is enough, except those that go on alone."""
         if self._sent:
@@ -201,9 +208,9 @@ class Enough:
         )
 
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
-        if self._spent_ns is None or self._latest_ns is None or now_ns < self._spent_ns:
+        if self._spent_ns is None or now_ns < self._spent_ns:
             return False
-        return now_ns >= self._latest_ns or all(
+        return self.is_late(now_ns) or all(
             self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants
         )
 
