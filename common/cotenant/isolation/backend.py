@@ -131,9 +131,7 @@ ENGINES = ("Docker", "Podman", "Kubernetes")
 def remedy_inside(otherwise: str) -> str:
     """Return the remedy for cgroups that a batch system or a container's engine keeps; on a host itself `otherwise`."""
     if batch := batch_system():
-        return (
-            f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/clusters.md)."
-        )
+        return f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/clusters.md)."
     if (container := virtual().container) in ENGINES:
         return (
             f"Inside {container} slices take a privileged container, as root, whose command is the suite "
