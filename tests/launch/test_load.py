@@ -236,7 +236,8 @@ def test_a_slow_look_at_the_hosts_processes_comes_before_t0(monkeypatch: pytest.
 def test_by_blocks_the_end_is_said_once() -> None:
     measured = tenant(0, *STEADY)
     load: Any = load_of(measured, Amount(10, 20, 0), Limits(budget_s=2.0))
-    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False)
+    conducted = SimpleNamespace(schedule=SimpleNamespace(is_parted=False))
+    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, conducted=conducted)
     for change, said in (
         ({}, []),
         ({"over": True}, ["enough"]),
