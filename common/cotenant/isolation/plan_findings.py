@@ -12,7 +12,7 @@ from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.cpu import Cache
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
-from cotenant.text import gib, many, verb
+from cotenant.text import gib, many, noun, verb
 
 MIB = 1 << 20
 _UNEVEN_PERCENT = 5
@@ -188,4 +188,4 @@ def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fin
 
 def _tenants(tenants: Iterable[int]) -> str:
     ids = set(tenants)
-    return f"user{'s' if len(ids) > 1 else ''} {format_list(ids)}"
+    return f"{noun(len(ids), 'user')} {format_list(ids)}"
