@@ -129,13 +129,17 @@ def mounted_systems(root: Path = Path("/")) -> list[Mount]:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process; `start_ticks` count from boot, `exit_code` is a dead process's status in the form of waitpid(2)."""
+    """A process; `start_ticks` count from boot, `exit_code` is a dead process's status in the form of waitpid(2).
+
+    `waited_ticks` is the processor time of all ended descendants that were waited for.
+    """
 
     name: str
     parent: int
     state: str
     start_ticks: int
     exit_code: int
+    waited_ticks: int
 
 
 def process_of(pid: int) -> Process | None:
@@ -144,10 +148,10 @@ def process_of(pid: int) -> Process | None:
     words = tail.split()
     if len(words) < 20:
         return None
-    # Numbered as in proc_pid_stat(5): state 3, ppid 4, starttime 22, exit_code 52.
+    # Numbered as in proc_pid_stat(5): state 3, ppid 4, cutime 16, cstime 17, starttime 22, exit_code 52.
     field = dict(enumerate(words, 3))
-    parent, start, exit_code = (to_int(field.get(number, "")) or 0 for number in (4, 22, 52))
-    return Process(head.partition("(")[2], parent, field[3], start, exit_code)
+    parent, user, system, start, exit_code = (to_int(field.get(number, "")) or 0 for number in (4, 16, 17, 22, 52))
+    return Process(head.partition("(")[2], parent, field[3], start, exit_code, user + system)
 
 
 def start_ticks(pid: int) -> int | None:

@@ -220,7 +220,7 @@ def test_a_round_is_worth_what_its_users_did_in_it_beside_and_alone(of_rates: bo
             observed = [(now_ns + at * 100 * MS, items / 10) for at in range(3, 10)]
             # At once behind a thaw it is faster than it can be.
             observed.insert(0, (now_ns + 1, 1000.0))
-            rows[user] += [{"start_ns": ns, "end_ns": ns + 100 * MS, "items": count} for ns, count in observed]
+            rows[user] += [Observed(ns, ns + 100 * MS, count, 0) for ns, count in observed]
         now_ns += 1000 * MS
     crowd = Crowd(SteadyCrowd(2, 1), 1, of_rates)
     assert values_of(crowd, schedule, passed, rows) == pytest.approx(

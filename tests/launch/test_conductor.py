@@ -15,7 +15,7 @@ from cotenant.isolation.slice import Slice as Planned
 from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conducted, Conductor
 from cotenant.launch.pairing import Pair, PairSchedule
-from cotenant.launch.rendezvous import Rank
+from cotenant.launch.rank import Rank
 from cotenant.launch.schedule import HOME, Passed, Schedule
 from cotenant.launch.tenant import Tenant
 

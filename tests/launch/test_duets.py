@@ -16,7 +16,6 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.records import _duet_ratio, _placed, _run_together
 from cotenant.launch.tenant import DuetPlace, duet_place
-from cotenant.results.build import Statement, observed_by_ranks
 from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
 from tenants.suites import Suites, errors, job
 
@@ -88,10 +87,9 @@ def test_two_take_turns_and_the_slower_one_is_seen(turning: Turning) -> None:
     assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 1 + 4 * (4 + 1), {})
     placed = []
     for tenant in result.tenants:
-        observed, _ = observed_by_ranks({0: tenant.ranks[0].observations})
         assert {*kinds_kept(tenant, made)} == {"turn"}
         assert not [*made_at_rest(tenant, made)]
-        placed.append(Statement(observations=_placed(observed, made, tenant.spec.slice.tenant)))
+        placed.append(_placed(tenant.ranks[0].observations, made, tenant.spec.slice.tenant))
     ratio = _duet_ratio(result, placed)
     assert ratio is not None
     assert ratio.rounds in (4, 5), "of five the first may be of the warm-up"

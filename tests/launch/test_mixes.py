@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,6 +19,7 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.launch import resume
+from cotenant.launch.command import callers_python
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.pairing import PairSchedule
@@ -34,7 +36,7 @@ from cotenant.suite.pressure import level_of
 from launch.resolving import HOST, conditions, options, resolver, with_devices
 from machine.invented import device, machine
 from results.made import ISOLATION, a_record
-from tenants.suites import Suites, job, rogue
+from tenants.suites import Suites, job, rogue, script
 
 THREE = ("--jobs", "cpu", "--pairs", "vae,wlm,loader")
 PAIRS = ["vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader"]
@@ -245,6 +247,21 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
             for version in (1, 2)
         )
         assert changed(one, other) == ({"the jobs"} if differs else set())
+
+
+def test_the_callers_python_is_a_condition_of_its_commands_and_ours_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    seen, flags = [], exec_command.parser().parse_words([])
+    for torch, ours in (("1", "1"), ("1", "2"), ("2", "2")):
+        script(tmp_path / "python", f"echo torch {torch}")
+        monkeypatch.setattr(resume, "installed", lambda ours=ours: {"torch": ours})
+        callers_python.cache_clear()
+        seen.append(conditions(exec_command.options_of_command(flags, ["python"], HOST)))
+    first, second, third = seen
+    assert first == second
+    assert {name for name in third if third[name] != second[name]} == {"the Python of the command"}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from cotenant.report.page import Against, cards, page
 from cotenant.report.page_jobs import POINTS
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
-from cotenant.results.build import numbers_of
+from cotenant.results.rates import numbers_of
 from cotenant.results.record import Observed, Record
 from cotenant.results.table import Rows
 from cotenant.results.targets import Target

@@ -8,9 +8,10 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Passed, Schedule, Turn, cycles, places
+from cotenant.results.record import Observed
 from cotenant.stats.crowd_search import CrowdSearch, SteadyCrowd
 from cotenant.stats.kept import BlockSum, block_sums, round_logs
 
@@ -96,7 +97,7 @@ def blocks_in_a_round(users: int) -> int:
 
 
 def values_of(
-    crowd: Crowd, schedule: CrowdSchedule, passed: Sequence[Passed], rows: Mapping[int, Sequence[Mapping[str, Any]]]
+    crowd: Crowd, schedule: CrowdSchedule, passed: Sequence[Passed], rows: Mapping[int, Sequence[Observed]]
 ) -> dict[int, float]:
     """Return the value of each user in the last round that has passed, without its closing block, if the user has one.
 
@@ -119,16 +120,16 @@ def values_of(
 
 
 def _sums(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Observed],
     passed: Sequence[Passed],
     tenant: int,
     schedule: CrowdSchedule,
     members: Sequence[int],
 ) -> list[BlockSum]:
-    of_round = [*itertools.takewhile(lambda row: row["start_ns"] >= passed[0].start_ns, reversed(rows))][::-1]
-    found = places([(row["start_ns"], row["end_ns"]) for row in of_round], passed, tenant, schedule, members)
+    of_round = [*itertools.takewhile(lambda row: row.start_ns >= passed[0].start_ns, reversed(rows))][::-1]
+    found = places([(row.start_ns, row.end_ns) for row in of_round], passed, tenant, schedule, members)
     return block_sums(
-        (place.block or 0, place.kind == ONLY, row["items"], row["end_ns"] - row["start_ns"])
+        (place.block or 0, place.kind == ONLY, row.items or 0.0, row.took_ns)
         for place, row in zip(found, of_round, strict=True)
-        if place.kept and row["items"] > 0
+        if place.kept and row.items
     )

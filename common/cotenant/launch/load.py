@@ -12,11 +12,12 @@ from cotenant.launch.conductor import Conductor
 from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
 from cotenant.launch.limits import Limits
 from cotenant.launch.pairing import PairSchedule
-from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.rank import Go, Rank, RankPhase
 from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
+from cotenant.results.record import Observed
 from cotenant.stats.budget import Amount, latest_ns
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
@@ -95,6 +96,9 @@ class MeasuredLoad:
             observations = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
             if all(_is_narrow(rows, index, conductor, self._until_interval) for index, rows in observations.items()):
                 conductor.end_with_this_block()
+        # Blocks and duets are planned within the budget; pairs, and a crowd's first round, are made whatever they take.
+        if conductor.conducted.schedule.is_parted and self.enough.is_late(time.perf_counter_ns()):
+            conductor.stop()
         if conductor.over:
             self.enough.say(tenants)
 
@@ -171,8 +175,15 @@ class Enough:
     def is_of(self, tenant: Tenant) -> bool:
         """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
         if tenant.index not in self._goers:
-            return tenant.all_ranks("done")
-        return all(rank.done or len(rank.observations) >= self._goers[tenant.index] for rank in tenant.ranks.values())
+            return tenant.all_ranks(RankPhase.DONE)
+        return all(
+            rank.has_come_to(RankPhase.DONE) or len(rank.observations) >= self._goers[tenant.index]
+            for rank in tenant.ranks.values()
+        )
+
+    def is_late(self, now_ns: int) -> bool:
+        """Return whether the budget and its grace are over."""
+        return self._latest_ns is not None and now_ns >= self._latest_ns
 
     def say(self, tenants: Collection[Tenant]) -> None:
         """Tell all of `tenants` once that it is enough, except those that go on alone."""
@@ -191,15 +202,15 @@ class Enough:
         if not self._least or not tenants:
             return False
         return all(
-            rank.done or len(rank.observations) >= self._least[tenant.index]
+            rank.has_come_to(RankPhase.DONE) or len(rank.observations) >= self._least[tenant.index]
             for tenant in tenants
             for rank in tenant.ranks.values()
         )
 
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
-        if self._spent_ns is None or self._latest_ns is None or now_ns < self._spent_ns:
+        if self._spent_ns is None or now_ns < self._spent_ns:
             return False
-        return now_ns >= self._latest_ns or all(
+        return self.is_late(now_ns) or all(
             self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants
         )
 
@@ -220,27 +231,27 @@ class Enough:
 def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:
     """Return the nanoseconds per step of those observations that a tenant made while it alone was awake."""
     alone = [(one.start_ns, one.end_ns) for one in passed if [*one.block.awake] == [tenant.index]]
-    spans = ((row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations)
+    spans = ((row.start_ns, row.end_ns) for row in tenant.ranks[0].observations)
     inside = [end - start for start, end in spans if any(begin <= start < end <= until for begin, until in alone)]
     return [lasted_ns / go.given.number for lasted_ns in inside]
 
 
-def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:
+def _is_narrow(rows: Sequence[Observed], tenant: int, conductor: Conductor, share: float) -> bool:
     """Return whether half the interval of a tenant's median, beside all others or in its turns, is at most `share`."""
     conducted = conductor.conducted
-    found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
+    found = places([(row.start_ns, row.end_ns) for row in rows], conducted.passed, tenant, conducted.schedule)
     return _has_width((row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY), share)
 
 
-def _has_width(rows: Iterable[Mapping[str, Any]], share: float) -> bool:
+def _has_width(rows: Iterable[Observed], share: float) -> bool:
     """Return whether half the interval of the median rate is known, and at most `share` of the median."""
-    width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in rows])
+    width = relative_half_width([(row.items or 0) * 1e9 / row.took_ns for row in rows])
     return width is not None and width <= share
 
 
 def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:
     """Return the seconds from t0 to the last observation's end, by the slowest rank's last warm-up batch; None if no
     rank has timed one."""
-    last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
+    last_ns = [rank.ready.warm_up_ns[-1] for rank in ranks if rank.ready and rank.ready.warm_up_ns]
     expected_ns = max(last_ns, default=0) * given.batches
     return settle_s + expected_ns / 1e9 if expected_ns > 0 else None
