@@ -10,16 +10,9 @@ from cotenant.finding import Finding, info, warning
 from cotenant.isolation.assignment import Cpus, mixtures
 from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
-<<<<<<< HEAD
-from cotenant.machine.cpu import Cache
-from cotenant.machine.topology import Machine
-from cotenant.procfs import format_list
-from cotenant.text import gib, many, noun, verb
-=======
 from cotenant.machine.topology import Machine, Processor
 from cotenant.procfs import shortened_list
-from cotenant.text import gib, listed, many, verb
->>>>>>> main
+from cotenant.text import gib, listed, many, noun, verb
 
 MIB = 1 << 20
 TenantsOf = Mapping[Cpus, list[int]]
@@ -255,8 +248,4 @@ def _sizes(sizes: Iterable[tuple[int, int]]) -> str:
 
 def _tenants(tenants: Iterable[int]) -> str:
     ids = set(tenants)
-<<<<<<< HEAD
-    return f"{noun(len(ids), 'user')} {format_list(ids)}"
-=======
-    return f"user{'s' if len(ids) > 1 else ''} {shortened_list(ids)}"
->>>>>>> main
+    return f"{noun(len(ids), 'user')} {shortened_list(ids)}"
