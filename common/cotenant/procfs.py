@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+_PADDING = string.whitespace + "\0"  # some kernels end lists with a zero byte, and firmware all of its words
 
 
 def read_text(path: Path, limit_bytes: int | None = None) -> str:
@@ -18,7 +21,7 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str:
 
     `limit_bytes` stops early: the kernel makes some files (`/proc/cpuinfo`) as they are read, and slowly.
     """
-    return _read(path, limit_bytes).decode(errors="replace").strip()
+    return _read(path, limit_bytes).decode(errors="replace").strip(_PADDING)
 
 
 def _read(path: Path, limit_bytes: int | None = None) -> bytes:
@@ -103,6 +106,14 @@ def format_list(ids: Iterable[int]) -> str:
         else:
             runs.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def shortened_list(ids: Iterable[int], most: int = 8) -> str:
+    """Return a list for people: `0-3,8 and 12 more` where it has more than so many runs."""
+    numbers = sorted(set(ids))
+    runs = format_list(numbers).split(",")
+    shown = ",".join(runs[:most])
+    return shown if len(runs) <= most else f"{shown} and {len(numbers) - len(parse_list(shown))} more"
 
 
 @dataclass(frozen=True, slots=True)

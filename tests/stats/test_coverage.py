@@ -1,4 +1,4 @@
-"""A small form of the table in docs/method-details.md: intervals cover the true value, and verdicts are seldom false."""
+"""A small form of the table in docs/method-details.md: intervals cover the true value, verdicts are seldom false."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
         own = [processors[number] for number in slice_.processors]
         kind = (
             len({processor.core for processor in own}),
-            tuple(sorted(processor.kind for processor in own)),
+            tuple(sorted((processor.kind, processor.cache_bytes) for processor in own)),
             len(slice_.nodes),
             slice_.memory_bytes,
             tuple((device.name, device.memory_bytes, device.node in slice_.nodes) for device in slice_.accelerators),
