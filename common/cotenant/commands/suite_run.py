@@ -190,7 +190,7 @@ def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
     known = [last.get(start.names[0]) for start in suite.starts]
-    by_blocks = [start.takes_turns or bool(start.refusal) for start in suite.starts]
+    by_blocks = [start.design.takes_turns or bool(start.design.refusal) for start in suite.starts]
     seconds = [
         launch.seconds if launch is not None and launch.by_blocks is alike else None
         for alike, launch in zip(by_blocks, known, strict=True)
@@ -255,7 +255,6 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.jobs import jobs_grid
-        from cotenant.report.pressure import pressure_curves, pressure_grid
         from cotenant.report.renderers import show
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
@@ -268,8 +267,6 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
-        if curves := pressure_curves(summary):
-            show([pressure_grid(curves)])
 
 
 def _report_command(output: Path) -> str:
