@@ -19,6 +19,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.pairing import Pair, Pairing
 from cotenant.launch.tenant import DuetPlace
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
+from cotenant.suite.foreign import Foreign
 from tenants.fakes import specs
 from tenants.suites import TENANTS
 
@@ -41,6 +42,7 @@ class Turning:
         pairs: tuple[Pair, ...] = (),
         limits: Limits | None = None,
         refusal: str = "",
+        foreign: Foreign | None = None,
     ) -> LaunchResult:
         """Launch two tenants, which know their numbers, or those of a duet with `further` words, or of `pairs`; with a
         `refusal` of blocks both go on alone."""
@@ -49,7 +51,7 @@ class Turning:
         planned = []
         for index, spec in enumerate(specs(self.folder, *(command or SUMS), tenants=3 if pairs else 2)):
             marks = {RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(index)}
-            spec = dataclasses.replace(spec, environment=spec.environment | marks, cell="sums")
+            spec = dataclasses.replace(spec, environment=spec.environment | marks, cell="sums", foreign=foreign)
             if duet:
                 words = [*spec.command, *further[index]]
                 spec = dataclasses.replace(spec, command=words, cell=f"sums.{index}", duet=duet[index])

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError, ReadBack
@@ -33,7 +34,7 @@ from cotenant.launch.memory import kills_outside
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.pairing import Pairing
-from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
+from cotenant.launch.rendezvous import Claim, Go, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, held_up, ranks_of, say_enough, start_tenant
 from cotenant.launch.turns import Turns
@@ -173,6 +174,10 @@ class Launch:
             self._events.turn(READING_S if self._load is None else self._load.due_s())
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
+            if self._load is not None:
+                # No other tenant is joined after GO.
+                for tenant in filter(attrgetter("returns"), self._tenants):
+                    self._connected(tenant)
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._read_links(tenant)
@@ -288,15 +293,22 @@ class Launch:
         left_s = self._begun_s + self.limits.timeout_s - time.monotonic()
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, schedule, slots, left_s, self.crowd)
         for tenant in self._tenants:
-            go = self._load.gos[tenant.index]
-            # All ranks have connected.
             self._events.forget(tenant.listener)
-            tenant.listener.close()
+            if not tenant.returns:
+                # All ranks have connected.
+                tenant.listener.close()
             for rank in tenant.ranks.values():
-                rank.link.expect(go.given.repeat)
                 # From here to STOP messages wait in the kernel: a wake-up for each would take time from the tenants.
                 self._events.forget(rank.link)
-                rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
+                self._give_go(rank, self._load.gos[tenant.index])
+
+    def _give_go(self, rank: Rank, go: Go) -> None:
+        """Let a rank make the observations that are left of its amount."""
+        rank.link.expect(go.given.repeat)
+        made = len(rank.observations)
+        rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, made=made, **asdict(go.given))
+        if rank.enough:
+            rank.link.send("enough")
 
     def _amounts(self) -> tuple[Schedule | None, dict[int, Allowance]]:
         """Return the schedule of blocks, if there is one, and each tenant's amount. Raises ProtocolError."""
@@ -375,7 +387,8 @@ class Launch:
                 self._turn_away(tenant, link)
                 continue
             tenant.links.append(link)
-            self._events.on_readable(link, self._listen, tenant, link)
+            if self._phase not in (Phase.LOAD, Phase.ALONE):
+                self._events.on_readable(link, self._listen, tenant, link)
             if full:
                 self._events.forget(tenant.listener)
                 tenant.listener.close()
@@ -414,6 +427,8 @@ class Launch:
         if link.rank is None:
             link.close()
             tenant.links.remove(link)
+        elif tenant.returns and not link.rank.done:
+            pass  # Its next start takes its place.
         elif link.rank.record is None and link.claim is not Claim.OWN:
             self._drop(tenant, link.rank)
         elif link.rank.record is None and tenant.deadline is None:
@@ -421,10 +436,12 @@ class Launch:
             tenant.deadline = grace(tenant, ("failed", sentence))
 
     def _join(self, tenant: Tenant, link: Link, hello: Message) -> None:
-        if link.claim is Claim.OWN:
+        if link.claim is Claim.OWN and self._load is None:
             for unproven in [rank for rank in tenant.ranks.values() if rank.link.claim is not Claim.OWN]:
                 self._drop(tenant, unproven)
         rank = tenant.join(link, hello)
+        if rank.start > 1 and rank.ready is None:
+            self._turns.over(tenant)
         if rank.life is not None:
             self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
 
@@ -445,6 +462,8 @@ class Launch:
             self._turns.request(tenant)
         elif message.kind == "turned":
             self._turns.over(tenant)
+        elif message.kind == "ready" and self._load is not None:
+            self._give_go(rank, self._load.gos[tenant.index])
         elif message.kind == "ready":
             self._turns.look()
             self._go_if_ready()

@@ -209,6 +209,10 @@ class Rank:
     """The times from which until which it was held still."""
     late_ns: int = 0
     """The longest time from an observation's end during which it had not been sent, without rests."""
+    start: int = 1
+    """The number of its process' start, of a program that is started again."""
+    _known: set[str] = field(default_factory=set)
+    """The messages that this start repeats from an earlier one."""
     _sent_ns: int = 0
     """The end of the last observation that had to be sent immediately."""
 
@@ -236,7 +240,9 @@ class Rank:
     def take(self, message: Message, go: Go | None) -> None:
         """Keep a message after its hello. Raises ProtocolError for one that is not allowed at this point."""
         kind, fields = message.kind, message.fields
-        if kind == "begin" and not self.work and self.ready is None:
+        if kind in self._known:
+            self._known.remove(kind)
+        elif kind == "begin" and not self.work and self.ready is None:
             self.work = fields["work"]
         elif kind in ("turn", "turned") and self.ready is None:
             pass  # The launch handles turns.
@@ -264,6 +270,12 @@ class Rank:
             self.failed = True
         else:
             raise ProtocolError(f"'{kind}' is not what may be sent at this point")
+
+    def rejoin(self, link: Link, start: int) -> None:
+        """Go on with a later start of its program, which begins and warms up as the one before did."""
+        self.link.close()
+        self.link, self.start, link.rank = link, start, self
+        self._known = {kind for kind, said in (("begin", self.work), ("ready", self.ready)) if said}
 
     def _awake_ns(self, since_ns: int, until_ns: int) -> int:
         """Return the nanoseconds that it was awake between two recent moments; negative if the second is earlier."""

@@ -127,6 +127,11 @@ class Tenant:
         """Whether it has several processes, which wait for each other."""
         return any(rank.world > 1 for rank in self.ranks.values())
 
+    @property
+    def returns(self) -> bool:
+        """Whether its program is started again when it ends before it is measured."""
+        return self.spec.foreign is not None and self.spec.foreign.again
+
     def all_ranks(self, what: str) -> bool:
         """Return whether all its ranks on this host have sent this message (ready, done, record)."""
         if not self.ranks:
@@ -142,18 +147,25 @@ class Tenant:
         index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
         if index != self.index:
             raise ProtocolError(f"hello as user {index}, which it is not")
-        elsewhere = hello.fields.get("elsewhere", 0)
-        # Not every hello has this field, so that its type is not checked yet.
+        elsewhere, start = hello.fields.get("elsewhere", 0), hello.fields.get("start", 1)
+        # Not every hello has these fields, so that their types are not checked yet.
+        if not isinstance(start, int):
+            raise ProtocolError(f"hello of the start {start!r:.40}")
         if not isinstance(elsewhere, int) or not 0 <= elsewhere < world:
             raise ProtocolError(f"hello with {elsewhere!r:.40} of {world} ranks elsewhere")
         alike = all((rank.world, rank.elsewhere) == (world, elsewhere) for rank in self.ranks.values())
         if not 0 <= number < world or not alike:
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
         if number in self.ranks:
+            rank = self.ranks[number]
+            if self.returns and start > rank.start and _may_follow(link, rank):
+                self.links.remove(rank.link)
+                rank.rejoin(link, start)
+                return rank
             raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which the pidfd of our own child shows.
         life = Life.of(link.peer) if world > 1 else None
-        rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere)
+        rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere, start=start)
         return rank
 
     def entry_report(self) -> str:
@@ -246,6 +258,14 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: D
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)
+
+
+def _may_follow(link: Link, rank: Rank) -> bool:
+    """Whether a process may take the place of a rank's own: that has ended, is not measured yet, and was no better
+    known to be the tenant's. A child that the ended process has forked may still hold its connection."""
+    process = process_of(rank.link.peer)
+    lives = rank.link.open and (not rank.link.peer or (process is not None and process.state not in "ZX"))
+    return not (lives or rank.done or rank.failed or rank.world > 1) and link.claim is rank.link.claim
 
 
 def ranks_of(tenants: Iterable[Tenant]) -> list[Rank]:
