@@ -25,8 +25,9 @@ from cotenant.launch.design.designs import InPairs
 from cotenant.launch.design.passed import Passed
 from cotenant.launch.design.shared import DesignPlan
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.parts import parts_of
 from cotenant.launch.rank import Go, Rank
-from cotenant.launch.records import SuiteFacts, parts_of, records_of
+from cotenant.launch.records import SuiteFacts, records_of
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
