@@ -23,7 +23,9 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "common"))
 
-from cotenant.launch.schedule import ONLY, WARM_UP_ROUNDS, Schedule  # noqa: E402
+from cotenant.launch.design.designs import InBlocks  # noqa: E402
+from cotenant.launch.design.passed import ONLY  # noqa: E402
+from cotenant.launch.design.shared import WARM_UP_ROUNDS, Room, blocks_of  # noqa: E402
 from cotenant.questions.sizes import Search, Trial  # noqa: E402
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
@@ -112,8 +114,8 @@ def named_host(draw: Draw, s: float, _: float) -> bool:
 
 def kept_of(draw: Draw, s: float, r: float = 0.0, share: float = 0.8) -> Kept:
     """Return what a user of two keeps in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
-    schedule = Schedule({0: 1, 1: 1}, on_devices=False, rounds=20 - WARM_UP_ROUNDS)
-    made = [*schedule.blocks(random.Random(int(draw.integers(2**32))))]
+    room = Room({0: 1, 1: 1}, chance=random.Random(int(draw.integers(2**32))))
+    made = [*blocks_of(InBlocks()._rounds(room, 20 - WARM_UP_ROUNDS))]
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
     found = kept(
         [

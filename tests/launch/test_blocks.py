@@ -20,14 +20,15 @@ from cotenant.isolation.processes import PR_SET_CHILD_SUBREAPER, adopt_orphans, 
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import UnenforcedSlice
 from cotenant.isolation.v1 import V1
-from cotenant.launch import schedule
+from cotenant.launch.design import designs
+from cotenant.launch.design.designs import InPairs
 from cotenant.launch.events import Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
 from cotenant.stats import budget
-from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes
+from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes, slots
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
 
@@ -89,11 +90,11 @@ def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without
 def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_the_end(v1_turning: Turning) -> None:
     """Limits are verified behind the last block: who was not put back would be a change."""
     pairs = ((0, 1), (1, 2))
-    result = v1_turning.launch(pairs=pairs)
+    result = v1_turning.launch(design=InPairs(pairs, slots()), tenants=3)
     assert [(tenant.outcome, tenant.message) for tenant in result.tenants] == [("completed", "")] * 3
     assert (result.changes, result.left_behind) == ((), "")
     made = conducted(result)
-    assert (made.held_by, len(made.passed), made.unheld) == ("freezer", made.planned, {})
+    assert (made.held_by, made.complete, made.unheld) == ("freezer", True, {})
     for pair in pairs:
         own_view = dataclasses.replace(made, members=frozenset(pair))
         for tenant in pair:
@@ -112,10 +113,11 @@ def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
             raise NotIsolatedError("user 1 cannot be moved")
 
     monkeypatch.setattr(UnenforcedSlice, "move", refused)
-    result = turning.launch(pairs=((0, 1), (1, 2), (0, 2)))
+    result = turning.launch(design=InPairs(((0, 1), (1, 2), (0, 2)), slots()), tenants=3)
     assert outcomes(result) == ["completed", "not_isolated", "completed"]
-    assert result.tenants[1].message == "Its schedule of pairs ended early: user 1 cannot be moved."
-    assert 0 < len(conducted(result).passed) < conducted(result).planned
+    assert result.tenants[1].message == "Its blocks ended early: user 1 cannot be moved."
+    assert conducted(result).passed
+    assert not conducted(result).complete
     assert all(tenant.ranks[0].record for tenant in result.tenants if tenant.outcome == "completed")
 
 
@@ -124,24 +126,26 @@ def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget, "GRACE_NS", 0)
-    result = turning.launch(pairs=((0, 1), (1, 2)), limits=Limits(timeout_s=30, budget_s=0.5))
+    result = turning.launch(
+        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=30, budget_s=0.5)
+    )
     assert outcomes(result) == ["completed"] * 3
-    made = conducted(result)
-    assert 0 < len(made.passed) < made.planned
+    assert conducted(result).passed
+    assert not conducted(result).complete
 
 
 @pytest.mark.usefixtures("short")
 def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 30)
+    monkeypatch.setattr(designs, "WANTED_ROUNDS", 30)
     made = conducted(turning.launch(limits=Limits(timeout_s=30, until_interval=100.0)))
-    assert made.schedule.rounds > 3
+    assert not made.complete
     assert len(made.passed) == 3 * (3 + 1) + 1
 
 
 @pytest.mark.usefixtures("short")
-def test_a_death_ends_the_schedule_for_all(turning: Turning) -> None:
+def test_a_death_ends_the_blocks_for_all(turning: Turning) -> None:
     dies = """
 import os, sys, threading
 sys.path.insert(0, sys.argv[1])
@@ -188,7 +192,7 @@ sys.exit(sums.main())
 def test_an_orphan_from_after_go_rests_with_its_tenant_and_counts_as_its_work(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 12)
+    monkeypatch.setattr(designs, "WANTED_ROUNDS", 12)
     noted = turning.folder / "orphan"
     seen: dict[str, int] = {}
 
@@ -279,7 +283,7 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
     assert [record["name"] for record in v1.records()] == ["job", "job"]
     for record in v1.records():
         blocks, kept = record["blocks"], record["kept"]
-        assert (blocks["held_by"], blocks["passed"], blocks["void"]) == ("freezer", blocks["planned"], 0)
+        assert (blocks["held_by"], blocks["complete"], blocks["void"]) == ("freezer", True, 0)
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
         assert 0.75 * blocks["rounds"] <= kept["n"] <= blocks["rounds"] + 1, "a quarter may be of the warm-up"
         assert kept["interval"][0] < kept["value"] < kept["interval"][1]

@@ -129,7 +129,7 @@ def test_a_launch_is_by_blocks_or_ends_with_turns_alone_where_observations_are_c
 ) -> None:
     (start,) = resolver(*words.split(), extra=extra, there=machine(cores=4)).starts()
     goes_on = [(each.tenant, each.stands_for) for each in start.goes_on]
-    assert (start.label, start.takes_turns, start.refusal, goes_on) == expected
+    assert (start.label, start.design.takes_turns, start.design.refusal, goes_on) == expected
 
 
 @pytest.mark.parametrize(

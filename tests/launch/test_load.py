@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
@@ -15,9 +14,7 @@ from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.inbox import ReadyMessage
 from cotenant.launch.limits import Limits
 from cotenant.launch.load import GO_DELAY_NS, Enough, MeasuredLoad, expected_s
-from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rank import Go, Rank, RankPhase
-from cotenant.launch.schedule import LEAST_ROUNDS, Passed
 from cotenant.launch.tenant import Tenant, TenantPhase
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import ProtocolError
@@ -179,7 +176,7 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
         looked.append(len(ordered))
         return 1.0
 
-    monkeypatch.setattr("cotenant.launch.load.relative_half_width", wide)
+    monkeypatch.setattr("cotenant.launch.design.passed.relative_half_width", wide)
     alone, enough = tenant(0), until(0.01)
     for _ in range(2000):
         observe(alone.ranks[0], 1.0)
@@ -236,8 +233,7 @@ def test_a_slow_look_at_the_hosts_processes_comes_before_t0(monkeypatch: pytest.
 def test_by_blocks_the_end_is_said_once() -> None:
     measured = tenant(0, *STEADY)
     load: Any = load_of(measured, Amount(10, 20, 0), Limits(budget_s=2.0))
-    conducted = SimpleNamespace(schedule=SimpleNamespace(is_parted=False))
-    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, conducted=conducted)
+    load.conductor = SimpleNamespace(look=lambda: None, over=False)
     for change, said in (
         ({}, []),
         ({"over": True}, ["enough"]),
@@ -246,30 +242,3 @@ def test_by_blocks_the_end_is_said_once() -> None:
         vars(load.conductor).update(change)
         load.look([measured], load.t0_ns + 10 * SECOND)
         assert sent(measured) == [said]
-
-
-def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
-    """Beside all others, and across a border, a step took ten times as long."""
-    load: Any = object.__new__(MeasuredLoad)
-    schedule = PairSchedule({0: 50 * MS, 1: 50 * MS}, False, LEAST_ROUNDS, ((0, 1),))
-    blocks = [*schedule.blocks(random.Random(0))]
-    passed = [Passed(block, SECOND * at, SECOND * (at + 1)) for at, block in enumerate(blocks[:3])]
-    load._crowd, load._timed, followed = None, False, list[PairSchedule]()
-    load._late_ns = time.perf_counter_ns() + 3600 * SECOND
-    tenants = []
-    for index in (0, 1):
-        alone = SECOND * (1 + index)
-        spans = [(SECOND // 2, SECOND // 2 + 400 * MS), (alone - MS, alone + 100 * MS), (alone + MS, alone + 21 * MS)]
-        rows = [Observed(start, end, 1, 0) for start, end in spans]
-        tenants.append(SimpleNamespace(index=index, ranks={0: SimpleNamespace(observations=rows)}))
-    load.gos = {index: Go(0, Amount(4, 99, 0)) for index in (0, 1)}
-    conductor = SimpleNamespace(follow=followed.append, conducted=SimpleNamespace(schedule=schedule, passed=passed[:2]))
-    load._time(conductor, tenants)
-    assert followed == []
-    conductor.conducted.passed = passed
-    load._time(conductor, tenants)
-    assert [one.steps_ns for one in followed] == [{0: 5 * MS, 1: 5 * MS}]
-    assert load._timed
-    load._timed, load._late_ns = False, time.perf_counter_ns() + SECOND
-    load._time(conductor, tenants)
-    assert followed[-1].pairs == (), "no least rounds fit in the second that is left to the launch"

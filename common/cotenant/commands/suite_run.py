@@ -190,7 +190,7 @@ def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
     known = [last.get(start.names[0]) for start in suite.starts]
-    by_blocks = [start.takes_turns or bool(start.refusal) for start in suite.starts]
+    by_blocks = [start.design.takes_turns or bool(start.design.refusal) for start in suite.starts]
     seconds = [
         launch.seconds if launch is not None and launch.by_blocks is alike else None
         for alike, launch in zip(by_blocks, known, strict=True)

@@ -16,9 +16,9 @@ from statistics import median
 
 from cotenant.isolation.backend import Counters
 from cotenant.isolation.slice import Slice
-from cotenant.launch.conductor import HELD_WITHIN_NS
+from cotenant.launch.conductor import HELD_WITHIN_NS, LATEST_NS
+from cotenant.launch.design.shared import AFTER_THAW_NS, AFTER_THAW_ON_DEVICES_NS
 from cotenant.launch.rank import RankPhase
-from cotenant.launch.schedule import AFTER_THAW_NS, AFTER_THAW_ON_DEVICES_NS, LATEST_NS
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.machine.topology import Machine
 from cotenant.results.record import Observed
@@ -43,7 +43,7 @@ class GoesOn:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnAlone:
     """A turn alone: the time within which an observation counts, and the slice's counters at its ends."""
 
     start_ns: int
@@ -57,7 +57,7 @@ class WentOn:
     """The end of a launch: when the part of all tenants was over, who went on alone, and why others could not."""
 
     together_ns: int
-    turns: Mapping[int, Turn] = field(default_factory=dict)
+    turns: Mapping[int, TurnAlone] = field(default_factory=dict)
     missed: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ class AloneTurns:
         self._leaving = [*others]
         self._waiting: list[Tenant] = []
         self._missed: dict[int, str] = {}
-        self._turns: dict[int, Turn] = {}
+        self._turns: dict[int, TurnAlone] = {}
         self._tenant: Tenant | None = None
         self._last_ns = self.together_ns + round(1e9 * (left_s - LEAVING_S))
         self._held_by_ns = self.together_ns + HELD_WITHIN_NS
@@ -136,7 +136,7 @@ class AloneTurns:
         if not self._made_alone(tenant):
             self._missed.setdefault(tenant.index, "it made no observation while it was alone")
         if tenant.index not in self._missed:
-            self._turns[tenant.index] = Turn(self._from_ns, now_ns, self._before, tenant.live.counters())
+            self._turns[tenant.index] = TurnAlone(self._from_ns, now_ns, self._before, tenant.live.counters())
         self._tenant, self._leaving = None, [tenant]
         return [] if tenant.lost else [tenant]
 

@@ -66,10 +66,10 @@ def _launches(suite: PreparedSuite) -> str:
         launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
         return launches
-    if any(start.takes_turns for start in suite.starts):
+    if any(start.design.takes_turns for start in suite.starts):
         by_turns = "what each keeps is measured within them, by turns"
         return f"{launches} (baseline blocks: {by_turns})"
-    if refusals := [start.refusal for start in suite.starts if start.goes_on]:
+    if refusals := [start.design.refusal for start in suite.starts if start.goes_on]:
         kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"
         return f"{launches} (baseline quick: {kinds}; no blocks, as {refusals[0]})"
     if not alone:

@@ -25,7 +25,8 @@ from cotenant.launch.allowances import Allowance, allowances, by_blocks, going_o
 from cotenant.launch.alone import AloneTurns, WentOn
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.connections import Connections
-from cotenant.launch.crowd import Crowd
+from cotenant.launch.design.designs import ALL_AT_ONCE
+from cotenant.launch.design.shared import Design, DesignPlan
 from cotenant.launch.endings import Ending, Patience
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.inbox import (
@@ -42,9 +43,7 @@ from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, ending_of, failure, not_started, rank_death, result_of
-from cotenant.launch.pairing import Pairing
 from cotenant.launch.rank import Rank, RankPhase
-from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import (
     Tenant,
     TenantPhase,
@@ -91,16 +90,9 @@ class Launch:
     observer: Observer = field(default_factory=Unobserved)
     logs: Directory | None = None
     """The directory of the tenants' logs; by default the one in their specs."""
-    takes_turns: bool = False
-    """Whether its tenants are measured by blocks, if that is possible."""
-    pairing: Pairing | None = None
-    """The pairs of its tenants that meet; None if all run beside each other."""
-    crowd: Crowd | None = None
-    """The searcher that chooses how many of its tenants run beside each other; None if all do."""
+    design: Design = ALL_AT_ONCE
     goers: Collection[int] = ()
     """The tenants that go on alone at its end, if it has no blocks."""
-    refusal: str = ""
-    """Why its tenants are not measured by blocks; before GO, if that is already known."""
     variables: Callable[[TenantSpec, ReadBack], Mapping[str, str]] | None = None
     """Returns the variables that a tenant of a launch over several nodes gets once its slice has been read back."""
     _events: Events = field(default_factory=Events, init=False)
@@ -110,13 +102,14 @@ class Launch:
     _connections: Connections = field(init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
+    _unconducted: str = field(init=False)
     _alone: AloneTurns | None = field(default=None, init=False)
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._turns = Turns(self._tenants)
+        self._turns, self._unconducted = Turns(self._tenants), self.design.refusal
         self._connections = Connections(self._events, self._tenants, self)
 
     def run(self) -> LaunchResult:
@@ -154,7 +147,7 @@ class Launch:
             stop_ns=load.stop_ns,
             work=load.work.of_tenants,
             conducted=None if load.conductor is None else load.conductor.conducted,
-            unconducted=self.refusal,
+            unconducted=self._unconducted,
             went_on=self._went_on(load),
         )
 
@@ -212,7 +205,7 @@ class Launch:
         return kills_outside(self._kills_before, self._tenants)
 
     def _wake(self) -> None:
-        """Thaw every tenant that a schedule holds still: a frozen one neither ends when it is killed, nor finishes
+        """Thaw every tenant that the conductor holds still: a frozen one neither ends when it is killed, nor finishes
         when others die."""
         if (conductor := self._conductor) is not None:
             conductor.stop()
@@ -241,7 +234,7 @@ class Launch:
             index, why = conductor.unmoved
             for tenant in self._tenants:
                 if tenant.index == index and not tenant.lost:
-                    self.fails(tenant, Ending("not_isolated", f"Its schedule of pairs ended early: {why}."))
+                    self.fails(tenant, Ending("not_isolated", f"Its blocks ended early: {why}."))
 
     def _poll(self, before_s: float, elapsed_s: float) -> None:
         """Do what is due once a second; the last time was `before_s` after the launch's start."""
@@ -292,17 +285,16 @@ class Launch:
         if any(tenant.lost or not tenant.all_ranks(RankPhase.READY) for tenant in self._tenants):
             return
         try:
-            schedule, given = self._amounts()
+            planned, given = self._amounts()
         except ProtocolError as error:
             self._kill(self._tenants, Ending("failed", str(error)))
             return
         if sentence := self.limits.long_step(ranks_of(self._tenants)):
             self.observer.tell(sentence)
-        self.observer.measuring(self._expected_s(schedule, given))
+        self.observer.measuring(self._expected_s(planned, given))
         self._phase = Phase.LOAD
-        slots = self.pairing.slots if self.pairing else ()
-        left_s = self._begun_s + self.limits.timeout_s - time.monotonic()
-        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, schedule, slots, left_s, self.crowd)
+        rounds = None if planned is None else planned.rounds
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, rounds, self.design.slots)
         for tenant in self._tenants:
             # All ranks have connected.
             self._connections.close_listener(tenant)
@@ -311,28 +303,26 @@ class Launch:
                 self._events.forget(rank.link)
                 rank.start(self._load.gos[tenant.index])
 
-    def _amounts(self) -> tuple[Schedule | None, dict[int, Allowance]]:
-        """Return the schedule of blocks, if there is one, and each tenant's amount. Raises ProtocolError."""
-        if self.takes_turns:
-            pairs = self.pairing.pairs if self.pairing else ()
-            planned = by_blocks(self._tenants, self.limits.budget_s, pairs, self.crowd)
-            if not isinstance(planned, str):
-                return planned
-            if self.pairing is not None:
-                raise ProtocolError(f"Pairs cannot take turns: {planned}. --baseline whole launches each by itself.")
-            if self.crowd is not None:
-                raise ProtocolError(f"Users cannot take turns: {planned}.")
-            self.refusal = planned
-            if any(tenant.spec.duet is not None for tenant in self._tenants):
-                remedy = "Give it a longer --budget, or smaller steps, of one process each."
-                raise ProtocolError(f"A duet takes turns, which cannot be had here: {planned}. {remedy}")
+    @property
+    def _left_s(self) -> float:
+        """The seconds until the launch's time limit."""
+        return self._begun_s + self.limits.timeout_s - time.monotonic()
+
+    def _amounts(self) -> tuple[DesignPlan | None, dict[int, Allowance]]:
+        """Return the plan of the blocks, if there are any, and each tenant's amount. Raises ProtocolError."""
+        planned = by_blocks(self._tenants, self.design, self.limits, self._left_s)
+        if not isinstance(planned, str):
+            return planned
+        if self.design.failure:
+            raise ProtocolError(self.design.failure.format(why=planned))
+        self._unconducted = planned
         goers = [tenant for tenant in self._tenants if tenant.index in self.goers]
         return None, going_on(allowances(self._tenants, self.limits), goers)
 
-    def _expected_s(self, schedule: Schedule | None, given: Mapping[int, Allowance]) -> float | None:
+    def _expected_s(self, planned: DesignPlan | None, given: Mapping[int, Allowance]) -> float | None:
         """Return the seconds that the launch will measure; None if they are unknown."""
-        if schedule is not None:
-            return self.limits.settle_s + schedule.total_ns / 1e9
+        if planned is not None:
+            return self.limits.settle_s + planned.expected_ns / 1e9
         lasting = (
             expected_s(tenant.ranks.values(), given[tenant.index].least, self.limits.settle_s)
             for tenant in self._tenants
@@ -356,9 +346,9 @@ class Launch:
         goers = [tenant for tenant in survivors if self._load.gos[tenant.index].alone]
         # Beside a tenant that was lost nothing is comparable.
         if goers and len(survivors) == len(self._tenants):
-            self._phase, left_s = Phase.ALONE, self._begun_s + self.limits.timeout_s - time.monotonic()
+            self._phase = Phase.ALONE
             others = [tenant for tenant in self._tenants if tenant not in goers]
-            self._alone = AloneTurns(goers, others, left_s)
+            self._alone = AloneTurns(goers, others, self._left_s)
             self._stop(self._alone.dismissed)
         else:
             self._phase = Phase.STOP

@@ -69,7 +69,7 @@ class LaunchResult:
     stop_ns: int = 0
     work: Mapping[int, Sequence[Reading]] = field(default_factory=dict)
     conducted: Conducted | None = None
-    """Its schedule of blocks as it was carried out; None if it had none."""
+    """Its blocks as they were carried out; None if it had none."""
     unconducted: str = ""
     """Why it had no blocks although they were requested."""
     went_on: WentOn | None = None

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from statistics import median
 from typing import Any
-
-import msgspec
 
 from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
 from cotenant.launch.across import enclosed, other_nodes
-from cotenant.launch.alone import Turn
 from cotenant.launch.conductor import Conducted
-from cotenant.launch.crowd import CrowdSchedule
+from cotenant.launch.design.designs import LEAST_ROUNDS
+from cotenant.launch.design.passed import SeenSoFar
+from cotenant.launch.design.shared import Design, DuetPlace
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import PairSchedule
-from cotenant.launch.rank import Go, Rank, RankPhase
-from cotenant.launch.schedule import places
+from cotenant.launch.rank import Go
 from cotenant.launch.start import Program, Start
-from cotenant.launch.tenant import DuetPlace, TenantSpec
-from cotenant.procfs import format_list
-from cotenant.results.build import build_record, load_of, observed_by_ranks
-from cotenant.results.decoded import list_of
+from cotenant.launch.told import Told, told_of
+from cotenant.results.build import build_record
 from cotenant.results.rates import block_sums
 from cotenant.results.record import (
     NO_BLOCKS,
@@ -41,16 +35,10 @@ from cotenant.results.record import (
     Meeting,
     Observed,
     Record,
-    Side,
     known_outcome,
     name_of,
-    rated,
 )
-from cotenant.results.told import TenantPart, tenant_part
-from cotenant.stats.budget import Amount
-from cotenant.stats.describe import INTERVAL_OBSERVATIONS
-from cotenant.stats.duet import DuetRatio, ratio_of
-from cotenant.stats.kept import BlockSum
+from cotenant.stats.duet import DuetRatio
 from cotenant.stats.tenants import Span, common_load, overlap, work_beside
 
 
@@ -69,109 +57,6 @@ class SuiteFacts:
     run_words: tuple[str, ...]
 
 
-def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one of
-    two tenants for each pair that met; or one for each number of users in a crowd."""
-    conducted = result.conducted
-    if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
-        for users in dict.fromkeys(conducted.schedule.crowds):
-            yield _part(result, result.tenants[:users], range(users)), start.of_users(users)
-    elif (went_on := result.went_on) is not None:
-        gos = {tenant: go.together for tenant, go in result.gos.items()}
-        yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), start
-        for each in start.goes_on:
-            if each.tenant in went_on.turns:
-                yield _turn(result, each.tenant, went_on.turns[each.tenant]), start.of_turn(each)
-    elif start.pairing is None:
-        yield result, start
-    else:
-        for pair, own in zip(start.pairing.pairs, start.met, strict=True):
-            tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
-            yield _part(result, tuple(tenants), pair), own
-
-
-def _turn(result: LaunchResult, index: int, turn: Turn) -> LaunchResult:
-    """Return the part of a launch in which a tenant goes on alone."""
-    tenant = next(tenant for tenant in result.tenants if tenant.spec.slice.tenant == index)
-    spec = replace(tenant.spec, slice=tenant.spec.slice.alone)
-    go = replace(result.gos[index], t0_ns=turn.start_ns, settle_ns=0)
-    return replace(
-        result,
-        tenants=(replace(tenant, spec=spec, before=turn.before, after=tenant.after.at_end(turn.after)),),
-        gos={index: replace(go, given=replace(go.given, skip=0))},
-        meters={},
-        work={},
-        unconducted="",
-        went_on=None,
-        stop_ns=turn.end_ns,
-        span=(turn.start_ns, turn.end_ns),
-    )
-
-
-def _part(result: LaunchResult, tenants: tuple[TenantResult, ...], members: Sequence[int]) -> LaunchResult:
-    """Return the part of a launch in which the `members` meet; `tenants` are their results."""
-    conducted = result.conducted and replace(result.conducted, members=frozenset(members))
-    meters = _meters_of(members, result.meters)
-    return replace(result, tenants=tenants, conducted=conducted, meters=meters)
-
-
-def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a launch's meters without those of tenants outside `members`, who are numbered by their places there."""
-    slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
-
-    def own(of: Mapping[str, Any]) -> dict[str, Any]:
-        seen = of.get("tenants", {})
-        return {**of, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**of}
-
-    return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
-
-
-def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant with the processors of one of its slots, which the kernel confirmed at each move."""
-    bound = tenant.read_back.processors is not None
-    processors = format_list(spec.slice.processors) if bound else None
-    return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """The messages of a tenant, with the observations and the values of its part that belong to this record."""
-
-    go: Go | None
-    first: Rank | None
-    """Rank 0, whose part and times are the tenant's."""
-    part: TenantPart
-    observations: list[Observed]
-    by_rank: dict[str, list[Observed]]
-    late_ns: int
-    load: Span
-
-    @property
-    def asked(self) -> Amount | None:
-        return self.first.ready.amount if self.first is not None and self.first.ready is not None else None
-
-    @property
-    def given(self) -> Amount | None:
-        return None if self.go is None else self.go.given
-
-    @property
-    def skip(self) -> int:
-        amount = self.given or self.asked
-        skip = amount.skip if amount else 0
-        if (
-            self.first is not None
-            and self.first.has_come_to(RankPhase.DONE)
-            and len(self.observations) - skip < INTERVAL_OBSERVATIONS
-        ):
-            # The budget has ended it early.
-            skip = min(skip, len(self.observations) // 3)
-        return skip
-
-    @property
-    def rated(self) -> list[Observed]:
-        return rated(self.observations, self.skip)
-
-
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
     launched = _Launched(result, start, facts)
@@ -185,7 +70,7 @@ class _Launched:
 
     def __init__(self, result: LaunchResult, start: Start, facts: SuiteFacts) -> None:
         self._result, self._start, self._facts = result, start, facts
-        self.told = [_told(tenant, result) for tenant in result.tenants]
+        self.told = [told_of(tenant, result, start.design.has_parts) for tenant in result.tenants]
         loads = [told.load for told in self.told if told.observations]
         # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from
         # t0 on in whole observations, so that the first one that counts may begin one later than a neighbour's.
@@ -196,16 +81,17 @@ class _Launched:
             | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
             | ({"beside": beside} if (beside := _work_beside(result, self.told, start)) else {})
         )
-        self._findings = [*facts.findings, *_findings(result)]
+        self._findings = [*facts.findings, *_findings(result, start)]
         self._comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
-        self._ratio = _duet_ratio(result, [told.observations for told in self.told]) if self._comparable else None
+        observations = [told.observations for told in self.told]
+        self._ratio = _duet_ratio(result, observations, start.design) if self._comparable else None
 
     def attested(self, number: int) -> Attested:
         """Return the facts of the `number`-th tenant."""
         result, start, facts, told = self._result, self._start, self._facts, self.told[number]
         tenant, program, conducted = result.tenants[number], start.programs[number], result.conducted
         spec, cells = tenant.spec, [program.cell.label for program in start.programs]
-        slice_ = replace(spec.slice, tenant=number) if start.of_pair else spec.slice
+        slice_ = replace(spec.slice, tenant=number) if start.is_part else spec.slice
         outcome, message = known_outcome(tenant.outcome, tenant.message)
         command = spec.foreign.words_of(slice_.tenant, facts.uid) if spec.foreign else spec.command
         return Attested(
@@ -245,12 +131,14 @@ class _Launched:
             machine=facts.machine,
             meters=self._meters,
             findings=self._findings,
-            blocks=None if conducted is None or told.first is None else _blocks(conducted, spec.slice.tenant),
-            duet=_duet_part(spec.duet, program, self._ratio),
+            blocks=None
+            if conducted is None or told.first is None
+            else _blocks(conducted, spec.slice.tenant, start.design.has_parts),
+            duet=_duet_part(start.design.place(spec.slice.tenant), program, self._ratio),
         )
 
 
-def _meeting(told: _Told, together: Span, first_start_ns: int) -> Meeting | None:
+def _meeting(told: Told, together: Span, first_start_ns: int) -> Meeting | None:
     """Return how a tenant met the others, whose common load is `together`; None if it has no rate."""
     measured = told.rated
     if not measured or told.first is None:
@@ -288,31 +176,26 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
     return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
 
 
-def _work_beside(result: LaunchResult, told: Sequence[_Told], start: Start) -> list[dict[str, Any]]:
+def _work_beside(result: LaunchResult, told: Sequence[Told], start: Start) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
     spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
     seen = []
     for place, (tenant, each) in enumerate(zip(result.tenants, told, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
-        others = [span for other, of in enumerate(spans) if _run_together(result, place, other) for span in of]
+        beside = [of for other, of in enumerate(spans) if other != place and start.design.are_beside(place, other)]
+        others = [*itertools.chain.from_iterable(beside)]
         begin_ns, end_ns = each.load
         claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
         if work is not None and others:
-            number = place if start.of_pair else slice_.tenant
+            number = place if start.is_part else slice_.tenant
             seen.append({"tenant": number, "by": "processors"} | asdict(work))
     return seen
 
 
-def _run_together(result: LaunchResult, place: int, other: int) -> bool:
-    """Return whether two tenants of a launch run at the same time; in a duet, whether they have one turn."""
-    duets = [result.tenants[number].spec.duet for number in (place, other)]
-    return place != other and len({duet and duet.turn for duet in duets}) == 1
-
-
-def _findings(result: LaunchResult) -> Iterator[Finding]:
+def _findings(result: LaunchResult, start: Start) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
@@ -333,25 +216,29 @@ def _findings(result: LaunchResult) -> Iterator[Finding]:
             f"What users like user {index} keep is not known: it was not observed alone, as {why}.",
             "Use --baseline whole, which launches each user alone.",
         )
-    conducted = result.conducted
-    if conducted is None or not isinstance(conducted.schedule, PairSchedule):
+    if start.is_part and result.conducted is not None and result.conducted.complete:
+        yield from _unmet(result, result.conducted)
+
+
+def _unmet(result: LaunchResult, conducted: Conducted) -> Iterator[Finding]:
+    """Yield an error on users that have not met, although all blocks have passed."""
+    if any(one.block.awake.keys() == conducted.members for one in conducted.passed):
         return
-    schedule = conducted.schedule
-    if conducted.members not in map(frozenset, schedule.pairs):
-        step_s = max(schedule.steps_ns[tenant] for tenant in conducted.members) / 1e9
-        yield error(
-            f"This pair never met: {schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
-            "behind the launch's time limit.",
-            "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
-            rule="pair_unmet",
-        )
+    rows = {tenant.spec.slice.tenant: tenant.ranks[0].observations for tenant in result.tenants}
+    seen = SeenSoFar(conducted.passed, rows, {tenant: go.given.number for tenant, go in result.gos.items()})
+    step_s = max(seen.steps_alone_ns().values(), default=0) / 1e9
+    yield error(
+        f"These users never met: {LEAST_ROUNDS} rounds with a step of {step_s:.2g} s would have ended behind the "
+        "launch's time limit.",
+        "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
+        rule="pair_unmet",
+    )
 
 
-def _blocks(conducted: Conducted, tenant: int) -> Blocks:
+def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
     borders_ns = conducted.borders_ns or [0]
     return Blocks(
-        rounds=conducted.schedule.rounds,
-        planned=conducted.planned,
+        rounds=conducted.rounds,
         passed=len(conducted.passed),
         void=sum(one.void for one in conducted.passed),
         held_by=conducted.held_by,
@@ -359,76 +246,15 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         border_longest_ns=max(borders_ns),
         spent=conducted.spent_of(tenant),
         unheld=conducted.unheld[tenant],
-        residents=len(conducted.schedule.steps_ns) if conducted.schedule.is_parted else None,
+        residents=conducted.residents if has_parts else None,
+        complete=conducted.complete,
     )
 
 
-def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
-    """Return the observations, each with its block."""
-    spans = [(made.start_ns, made.end_ns) for made in observations]
-    found = places(spans, conducted.passed, tenant, conducted.schedule, conducted.members)
-    return [
-        msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept)
-        for made, place in zip(observations, found, strict=True)
-    ]
-
-
-def _told(tenant: TenantResult, result: LaunchResult) -> _Told:
-    """Return the messages of a tenant: rank 0's part and times, the items of all ranks, and each rank's observations.
-
-    Rank 0 has reported those of ranks on other nodes.
-    """
-    go, conducted, ranks = result.gos.get(tenant.spec.slice.tenant), result.conducted, tenant.ranks
-    first = ranks.get(0)
-    if first is None:
-        return _Told(go, None, TenantPart(), [], {}, 0, (0, 0))
-    observations, by_rank = observed_by_ranks(
-        first.others | {number: rank.observations for number, rank in ranks.items()}
-    )
-    part = tenant_part(first.work | (first.record or {}))
-    if tenant.spec.foreign is not None:
-        part = msgspec.structs.replace(part, arguments=tenant.spec.foreign.arguments, version="")
-    if conducted is not None:
-        observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if conducted.schedule.is_parted:
-            in_part = [made.block is not None for made in observations]
-            observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-    if result.span is not None and go is not None:
-        in_part = [_lies_in(result.span, made) for made in observations[: go.given.repeat]]
-        in_part += [False] * (len(observations) - len(in_part))
-        observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-        rows_of = {rank: rows[: go.given.repeat] for rank, rows in by_rank.items()}
-        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
-    late_ns = max(rank.late_ns for rank in ranks.values())
-    return _Told(go, first, part, observations, by_rank, late_ns, load_of(observations, part, result.stop_ns))
-
-
-def _lies_in(span: Span, made: Observed) -> bool:
-    return span[0] <= made.start_ns and made.end_ns <= span[1]
-
-
-def _part_of(part: TenantPart, own: Sequence[bool]) -> TenantPart:
-    """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
-
-    def shorter(rows: list[Any]) -> list[Any]:
-        return [*itertools.compress(rows, own)] if len(rows) == len(own) else rows
-
-    observed = part.observed
-    if "steps_ns" in observed:
-        observed = observed | {"steps_ns": shorter(list_of(observed["steps_ns"]))}
-    repeat = None if part.repeat is None else sum(own)
-    return msgspec.structs.replace(part, repeat=repeat, epoch_loss=shorter(part.epoch_loss), observed=observed)
-
-
-def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]]) -> DuetRatio | None:
+def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
-    if result.conducted is None:
+    sums = {number: block_sums(observations) for number, observations in enumerate(of_tenants)}
+    possible = {number: of for number, of in sums.items() if of is not None}
+    if result.conducted is None or len(possible) < len(sums):
         return None
-    slices: dict[int, dict[Side, list[BlockSum]]] = defaultdict(dict)
-    for tenant, observations in zip(result.tenants, of_tenants, strict=True):
-        if tenant.spec.duet is None or (sums := block_sums(observations)) is None:
-            return None
-        slices[tenant.spec.duet.slice][tenant.spec.duet.side] = sums
-    both = [(sides["A"], sides["B"]) for sides in slices.values()]
-    rounds = {one.block.index: one.block.round for one in result.conducted.passed}
-    return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)
+    return design.ratio(possible, result.conducted.passed)

@@ -28,7 +28,6 @@ from cotenant.launch.rank import Rank, RankPhase
 from cotenant.launch.rendezvous import Link, Listener, TakenError
 from cotenant.procfs import described, process_of, status_of
 from cotenant.protocol.messages import RUN_VARIABLE, ProtocolError, rank_log
-from cotenant.results.record import Side
 from cotenant.suite.foreign import Foreign
 
 LOG_TAIL_LINES = 5
@@ -46,29 +45,10 @@ class TenantPhase(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DuetPlace:
-    """A tenant's place in a duet: its side, and the number of the slice that it shares with one of the other side."""
-
-    side: Side
-    slice: int
-
-    @property
-    def turn(self) -> int:
-        """The turn, 0 or 1, in which it is awake: in slices with odd numbers B has the turn of A in the others."""
-        return (self.side == "B") ^ (self.slice % 2)
-
-
-def duet_place(tenant: int) -> DuetPlace:
-    """Return the place of a tenant: two consecutive ones share a slice as A and B."""
-    return DuetPlace("B" if tenant % 2 else "A", tenant // 2)
-
-
-@dataclass(frozen=True, slots=True)
 class TenantSpec:
     """A tenant's specification: its slice, command, and its own log, directory and socket.
 
-    `environment` is added to the caller's. Tenants of one `cell` do equal work, and measure equal amounts. Those of a
-    `duet` take turns.
+    `environment` is added to the caller's. Tenants of one `cell` do equal work, and measure equal amounts.
     """
 
     slice: Slice
@@ -80,7 +60,6 @@ class TenantSpec:
     cell: str = ""
     foreign: Foreign | None = None
     """The program of `exec`, which does not know STOP."""
-    duet: DuetPlace | None = None
     follows: bool | None = None
     """Whether rank 0 is on another of several nodes, so that this runner hears nothing; None on a single host."""
 

@@ -133,6 +133,8 @@ class Observed(msgspec.Struct, frozen=True):
     kept: bool | None = None
     """Whether it counts, of `kind` `only` for the rate alone, else for the record's rate; null in records from before
     there were blocks, where those after `skip` do."""
+    round: int | None = None
+    """The round of that block; those of the warm-up are 0. Null where `block` is."""
 
     @property
     def took_ns(self) -> int:
@@ -168,9 +170,7 @@ class Blocks(msgspec.Struct, frozen=True):
     """The schedule of a launch by blocks, and the time that this tenant's slice spent in blocks of each kind."""
 
     rounds: int
-    """Rounds that were planned, beside one for the warm-up: in each all run alone once, or every pair meets once."""
-    planned: int
-    """Blocks that were planned, the warm-up's included."""
+    """Rounds that it went through, beside one for the warm-up: in each all run alone once, or every pair meets once."""
     passed: int
     """Blocks that the launch went through."""
     void: int
@@ -187,6 +187,8 @@ class Blocks(msgspec.Struct, frozen=True):
     """How often this tenant was not held still in time."""
     residents: int | None = None
     """In a launch in which several pairs met: how many tenants lived in it, of which two were awake at a time."""
+    complete: bool = True
+    """Whether the launch went through all blocks: false where an interval was narrow enough, or a tenant ended."""
 
 
 class DuetPart(msgspec.Struct, frozen=True):

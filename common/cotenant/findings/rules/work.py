@@ -326,7 +326,7 @@ def until_interval(record: Record) -> Finding | None:
     flag, made = f"--until-interval {100 * share:g}%", len(record.observations)
     early = not record.rank_observations and made < given.repeat
     if record.blocks is not None:
-        early = record.blocks.passed < record.blocks.planned
+        early = not record.blocks.complete
     if record.rank_observations:
         sentence = f"{flag} has no effect here: ranks that stopped at different times would hang."
     elif not early:
