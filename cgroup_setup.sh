@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # cgroup_setup.sh - give one user a cgroup subtree of their own, so that tenants get slices without root.
-#   ./cgroup_setup.sh [--user NAME] [--remove] [--dry-run] [--install-drop-in]
+#   ./cgroup_setup.sh [--user NAME] [--remove] [--dry-run]
 #       --user NAME         whom it is for (default: who called sudo, else who calls)
 #       --remove            undo it; refuses while a suite of that user runs
 #       --dry-run           print what would be done, and do nothing
-#       --install-drop-in   where systemd owns the cgroups: write its drop-in file instead of printing it
-# What it makes: on cgroup v1 one directory cotenant.<login> in each hierarchy; on v2 one such directory, or, where
-# systemd owns the cgroups, the delegation of cpusets to that user's sessions. Twice is as good as once.
-# Nothing else is widened: no mode is changed, nothing is mounted, no process is moved.
-# Exit status: 0 done, 1 it cannot be had, 2 wrong usage.
+# What it makes: on cgroup v2 where systemd owns the cgroups a drop-in file, which delegates cpusets to that user's
+# sessions from the next login on; elsewhere on v2 one directory cotenant.<login>, on v1 one in each hierarchy.
+# Twice is as good as once. Nothing else is widened: no mode is changed, nothing is mounted, no process is moved.
+# Exit status: 0 it is so now (or with --dry-run would be), 1 it cannot be had, 2 wrong usage.
 # env: SUDO       what privileged steps are prefixed with (default: sudo, for root nothing; SUDO='' for none)
 #      HOST_ROOT  another root directory than / to look at and to write below, for tests
 set -euo pipefail
@@ -18,7 +17,7 @@ V1_CONTROLLERS=(cpuset memory cpu cpuacct freezer pids)
 V2_NEEDED=(cpuset memory)
 V2_WANTED=(pids cpu io) # The last two count, and limit nothing.
 DROP_IN=('[Service]' 'Delegate=cpu cpuset io memory pids')
-did='done' dry='' remove='' install='' login=''
+did='done' dry='' remove='' login=''
 
 say() { printf '%s\n' "$*"; }
 
@@ -59,7 +58,6 @@ arguments() {
                 ;;
             --remove) remove=yes ;;
             --dry-run) dry=yes did='would' ;;
-            --install-drop-in) install=yes ;;
             -h | --help)
                 sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
                 exit 0
@@ -68,7 +66,6 @@ arguments() {
         esac
         shift
     done
-    [ -z "$remove" ] || [ -z "$install" ] || fail 2 "--install-drop-in and --remove contradict each other."
 }
 
 # whom: sets login, uid and the prefix of privileged steps.
@@ -150,12 +147,15 @@ v1() {
     [ -n "$remove" ] || say "Then $login can run with --isolation v1."
 }
 
+# has LIST WORD: whether the word stands in the list.
+has() { [[ " $1 " == *" $2 "* ]]; }
+
 systemd() {
     local folder="$HOST_ROOT/etc/systemd/system/user@$uid.service.d"
-    local file=$folder/cotenant.conf
-    if [ "$uid" -eq 0 ]; then
-        say "kept: under systemd root needs no delegation"
-    elif [ -n "$remove" ]; then
+    local file=$folder/cotenant.conf session
+    session=$(mount_of cgroup2)/user.slice/user-$uid.slice/user@$uid.service
+    [ "$uid" -ne 0 ] || fail 2 "Under systemd root needs no delegation; --user names the user who does."
+    if [ -n "$remove" ]; then
         if [ ! -e "$file" ]; then
             say "kept: there is no $file"
             return
@@ -164,26 +164,23 @@ systemd() {
         [ -n "$(find "$folder" -mindepth 1 ! -path "$file")" ] || step rmdir "$folder"
         step systemctl daemon-reload
         say "$login keeps what is delegated until the last of their sessions ends."
-    elif [ -n "$install" ]; then
-        if [ "$(cat "$file" 2>/dev/null)" = "$(printf '%s\n' "${DROP_IN[@]}")" ]; then
-            say "kept: $file"
-        else
-            [ -d "$folder" ] || step mkdir -p -m 755 "$folder"
-            # Lists add up: what systemd delegates by itself stays delegated.
-            write "$file" "${DROP_IN[@]}"
-            step systemctl daemon-reload
-        fi
-        say "Then $login logs out everywhere and in again, or: systemctl restart user@$uid.service"
-        say "(which ends their session), and can run with --isolation v2."
+        return
+    fi
+    if [ "$(cat "$file" 2>/dev/null)" = "$(printf '%s\n' "${DROP_IN[@]}")" ]; then
+        say "kept: $file"
     else
-        say "systemd owns the cgroups here and by itself delegates no cpusets to users. Once, as root:"
-        printf '%s\n' '' "    systemctl edit user@$uid.service" '' "${DROP_IN[@]/#/    }" ''
-        say "or let this script write it, with --install-drop-in. Then $login logs in again."
+        [ -d "$folder" ] || step mkdir -p -m 755 "$folder"
+        # Lists add up: what systemd delegates by itself stays delegated.
+        write "$file" "${DROP_IN[@]}"
+        step systemctl daemon-reload
+    fi
+    if has "$(cat "$session/cgroup.controllers" 2>/dev/null)" cpuset; then
+        say "$login can run with --isolation v2."
+    else
+        say "Now $login has to log in again: log out everywhere and in, or: systemctl restart user@$uid.service"
+        say "(which ends their session). Then they can run with --isolation v2."
     fi
 }
-
-# has LIST WORD: whether the word stands in the list.
-has() { [[ " $1 " == *" $2 "* ]]; }
 
 # lacks VERB CONTROLLER: say what slices lose with one that is wanted, and not needed.
 lacks() {

@@ -27,6 +27,7 @@ GROUND = (
     "choices",
     "confidential",
     "removed",
+    "frames",
 )
 BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "exec"}
 """The room of each file that lies beside the rooms and is not of the ground."""

@@ -1,7 +1,7 @@
-"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method.md.
+"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method-details.md.
 
 python scripts/coverage.py [--draws 1000]          prints the table
-python scripts/coverage.py --write                 puts it into docs/method.md
+python scripts/coverage.py --write                 puts it into docs/method-details.md
 
 Run it again after changing a statistic. Noise is normal on logarithms: `s` is its standard deviation, `r` its lag-1
 correlation between the observations of a launch. Launches are drawn independently.
@@ -23,7 +23,9 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "common"))
 
-from cotenant.launch.schedule import ONLY, WARM_UP_ROUNDS, Schedule  # noqa: E402
+from cotenant.launch.design.designs import InBlocks  # noqa: E402
+from cotenant.launch.design.passed import ONLY  # noqa: E402
+from cotenant.launch.design.shared import WARM_UP_ROUNDS, Room, blocks_of  # noqa: E402
 from cotenant.questions.sizes import Search, Trial  # noqa: E402
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
@@ -36,7 +38,7 @@ from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
 from cotenant.stats.steadiness import behind_warm_up, drift  # noqa: E402
 
-PAGE = ROOT / "docs/method.md"
+PAGE = ROOT / "docs/method-details.md"
 BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
 NOISES, CORRELATIONS = (0.01, 0.03, 0.08), (0.0, 0.3, 0.7)
 JOBS, SIDE = 21, 5
@@ -112,8 +114,8 @@ def named_host(draw: Draw, s: float, _: float) -> bool:
 
 def kept_of(draw: Draw, s: float, r: float = 0.0, share: float = 0.8) -> Kept:
     """Return what a user of two keeps in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
-    schedule = Schedule({0: 1, 1: 1}, on_devices=False, rounds=20 - WARM_UP_ROUNDS)
-    made = [*schedule.blocks(random.Random(int(draw.integers(2**32))))]
+    room = Room({0: 1, 1: 1}, chance=random.Random(int(draw.integers(2**32))))
+    made = [*blocks_of(InBlocks()._rounds(room, 20 - WARM_UP_ROUNDS))]
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
     found = kept(
         [
@@ -226,7 +228,7 @@ def table(draws: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/method.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/method-details.md")
     given = parser.parse_args()
     made = table(given.draws)
     if not given.write:

@@ -57,6 +57,10 @@ def test_the_protocol_needs_the_standard_library_only(arrows: set[tuple[str, str
         assert outside(path) <= sys.stdlib_module_names
 
 
+def test_one_file_imports_polars_and_limits_its_threads() -> None:
+    assert [path.name for path in PACKAGE.rglob("*.py") if "polars" in outside(path)] == ["frames.py"]
+
+
 def test_only_benchmarks_and_their_blocks_import_torch() -> None:
     users = {
         path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if {"torch", "torchvision"} & outside(path)

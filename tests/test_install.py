@@ -22,6 +22,7 @@ import setuptools
 from packaging.requirements import Requirement
 
 from cotenant.commands import COMMANDS
+from cotenant.machine.wheels import SIZES, device_host, wheel_for
 from tenants.suites import ROOT, script
 from workplace import make_workplace
 
@@ -248,6 +249,7 @@ case "$*" in
 *wheels.py*) exec {python} "$@" ;;
 *freeze*) cat "$VENV/there" 2>/dev/null ;;
 "-m pip --version") ;;
+-I*) [ ! -e "$VENV/lib/broken" ] ;;
 *--index-url*) echo "$*" >>"$VENV/asked"; [ -e "$VENV/index" ] ;;
 *) echo "$*" >>"$VENV/asked" ;;
 esac
@@ -263,9 +265,11 @@ def venv(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def in_bash(commands: str, environ: dict[str, str], **how: Any) -> subprocess.CompletedProcess[str]:
-    """Run commands behind those of environment.sh."""
-    line = ["bash", "-c", f'set -euo pipefail; source "$1/scripts/environment.sh"; {commands}', "run.sh", str(ROOT)]
+def in_bash(
+    commands: str, environ: dict[str, str], checkout: Path = ROOT, **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run commands behind those of a checkout's environment.sh."""
+    line = ["bash", "-c", f'set -euo pipefail; source "$1/scripts/environment.sh"; {commands}', "run.sh", str(checkout)]
     return subprocess.run(line, env={"PATH": "/usr/bin:/bin"} | environ, text=True, timeout=60, **how)
 
 
@@ -286,8 +290,9 @@ def test_the_set_up_takes_the_build_that_the_host_needs_and_else_the_pinned_one(
     (venv / "there").write_text("NumPy==0.1\nrich==" + PINS["rich"] + "\n")
     (venv / "index").touch()
     said, asked = set_up(venv, TORCH_BUILD="cu126")
-    assert "once: 1 of them are there. All are 2.6 GB to fetch and 6 GB on disk." in said
-    assert "torch for cu126: TORCH_BUILD asks for it" in said
+    assert "once: 1 of them are there." in said
+    assert "torch for cu126: TORCH_BUILD asks for it." in said
+    assert "GB" not in said, "that build's size was not measured"
     others, torch, rest, ours = asked
     assert f" rich=={PINS['rich']} " in others
     assert "torch" not in others
@@ -300,16 +305,33 @@ def test_the_set_up_takes_the_build_that_the_host_needs_and_else_the_pinned_one(
     (venv / "index").unlink()
     said, asked = set_up(venv, TORCH_BUILD="cu999")
     assert "for cu999 cannot be had from https://download.pytorch.org/whl/cu999: the pinned pair is installed" in said
+    assert f"torch for cu130: it is the pinned one. All packages are {SIZES['cu130']}." in said
     assert asked[2].endswith("-r requirements.txt")
     said, asked = set_up(venv, TORCH_BUILD="cu130")
+    assert f"All packages are {SIZES['cu130']}." in said
     assert len(asked) == 2
 
 
 def test_what_is_there_is_kept_where_there_is_no_device_and_it_may_be_named_from_where_one_stands(venv: Path) -> None:
     (venv / "there").write_text(f"torch=={PINS['torch']}\n")
     said, asked = set_up(venv, venv.parent, VENV=venv.name, TORCH_BUILD="cpu")
-    assert "torch for cpu" in said
+    assert f"torch for cpu: TORCH_BUILD asks for it. All packages are {SIZES['cpu']}." in said
     assert len(asked) == 2
+
+
+def test_the_tests_take_the_build_of_their_null_device_also_over_that_of_a_run(venv: Path) -> None:
+    """To pip the requirement `torch==2` is met by `2+cpu`, with which the null device cannot be built."""
+    (venv / "there").write_text(f"torch=={PINS['torch']}+cpu\n")
+    environ = {"VENV": str(venv), "PATH": f"{script(venv / 'nvidia-smi', 'exit 1').parent}:/usr/bin:/bin"}
+    ended = in_bash(SET_UP.replace("run", "test"), environ, capture_output=True)
+    wheel = wheel_for(device_host())
+    if wheel.build == "cpu":
+        assert "torch for cu130: there is no device, and the null device of the tests needs CUDA's." in ended.stderr
+        replaced, *_ = (venv / "asked").read_text().splitlines()
+        pair = f"torch=={PINS['torch']} torchvision=={PINS['torchvision']}"
+        assert replaced.endswith(f"--force-reinstall --no-deps {pair}")
+    else:
+        assert f"torch for {wheel.build}: {wheel.reason}." in ended.stderr
 
 
 def test_an_environment_without_pip_is_made_anew(venv: Path) -> None:
@@ -319,6 +341,65 @@ def test_an_environment_without_pip_is_made_anew(venv: Path) -> None:
     script(venv / "bin/python", "exit 1")
     _, asked = set_up(venv, PYTHON=str(maker), TORCH_BUILD="cu130")
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("fault", ["gone", "of another version"])
+def test_an_environment_whose_interpreter_does_not_find_its_packages_is_made_anew(venv: Path, fault: str) -> None:
+    """A distribution's upgrade removes the interpreter, or puts one of a later version in its place."""
+    set_up(venv, TORCH_BUILD="cu130")
+    assert set_up(venv, TORCH_BUILD="cu130") == ("", [])
+    (venv / "bin/python").rename(venv / "whole")
+    maker = script(
+        venv / "maker", f'[ "$1 $2" != "-m venv" ] || {{ mkdir "$3/bin"; cp {venv}/whole "$3/bin/python"; }}'
+    )
+    (venv / "pyvenv.cfg").touch()
+    (venv / "lib").mkdir()
+    if fault == "gone":
+        (venv / "bin/python").symlink_to("/usr/bin/python3.1")
+    else:
+        shutil.copy(venv / "whole", venv / "bin/python")
+        (venv / "lib/broken").touch()
+    said, asked = set_up(venv, PYTHON=str(maker), TORCH_BUILD="cu130")
+    assert f"the Python of {venv} is gone, or of another version than its packages" in said
+    assert not (venv / "lib").exists()
+    assert len(asked) == 2
+    assert set_up(venv, TORCH_BUILD="cu130") == ("", [])
+
+
+def test_a_real_environment_works_until_its_interpreter_has_another_version(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    asked = "if works; then echo yes; else echo no; fi"
+    assert in_bash(asked, {"VENV": str(tmp_path)}, capture_output=True).stdout == "yes\n"
+    (packages,) = tmp_path.glob("lib/python3.*")
+    packages.rename(packages.with_name("python3.1"))
+    assert in_bash(asked, {"VENV": str(tmp_path)}, capture_output=True).stdout == "no\n"
+
+
+def test_two_checkouts_with_different_pins_do_not_share_an_environment(venv: Path, tmp_path: Path) -> None:
+    """That is said as long as the other checkout stands and has other pins; else its packages are replaced."""
+    set_up(venv, TORCH_BUILD="cu130")
+    other = tmp_path / "other"
+    shutil.copytree(ROOT / "scripts", other / "scripts")
+    wheels = "common/cotenant/machine/wheels.py"
+    (other / wheels).parent.mkdir(parents=True)
+    for name in (wheels, "requirements.txt", "requirements-test.txt"):
+        shutil.copy(ROOT / name, other / name)
+    environ = {"VENV": str(venv), "TORCH_BUILD": "cu130"}
+    assert in_bash(SET_UP, environ, other, capture_output=True).returncode == 0, "with equal pins they may"
+    with (other / "requirements.txt").open("a") as file:
+        file.write("one-more==1\n")
+    (venv / "asked").unlink()
+    ended = in_bash(SET_UP, environ, other, capture_output=True)
+    told = f"run.sh: {venv} has the packages that {ROOT} pins, and {other} pins others (requirements.txt). "
+    assert ended.stderr == f"{told}Give one of them another VENV=DIR.\n"
+    assert (ended.returncode, (venv / "asked").exists()) == (2, False)
+    (venv / ".cotenant-checkout").write_text(f"{tmp_path / 'removed'}\n")
+    (venv / ".cotenant-test").touch()
+    assert in_bash(SET_UP, environ, other, capture_output=True).returncode == 0
+    assert (venv / ".cotenant-checkout").read_text() == f"{other}\n"
+    assert not (venv / ".cotenant-test").exists(), "the tests' packages are no longer those"
+    ended = in_bash(SET_UP, environ, capture_output=True)
+    assert f"has the packages that {other} pins, and {ROOT} pins others" in ended.stderr
 
 
 def test_an_interpreter_may_lie_in_a_folder_with_a_space(tmp_path: Path) -> None:

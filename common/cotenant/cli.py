@@ -14,7 +14,7 @@ from cotenant.checkout import INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.help import TOPICS
 from cotenant.commands.output import mute, settle_streams
-from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
+from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean, shortage
 from cotenant.removed import removed
 from cotenant.text import sender_of, visible
 
@@ -29,6 +29,21 @@ def main(argv: Sequence[str]) -> int:
         argv = [*(word for word in argv[1:] if word != "--all"), "--help-all" if "--all" in argv else "--help"]
     if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
+    try:
+        return _answered(argv)
+    except KeyboardInterrupt as error:
+        with contextlib.suppress(OSError):
+            print(f"cotenant: Stopped by {sender_of(str(error) or 'SIGINT')}.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BaseException as error:  # polars's panic is no Exception.
+        if (short := shortage(error)) is None:
+            raise
+        print(f"cotenant: {short}", file=sys.stderr)
+        return short.exit_status
+
+
+def _answered(argv: Sequence[str]) -> int:
+    """Run one command and return its exit status; print errors that it expects."""
     try:
         _check_text(argv)
         if sentence := removed(argv[0]):
@@ -57,16 +72,14 @@ def main(argv: Sequence[str]) -> int:
         mute()
         return EXIT_PASSED
     except OSError as error:
+        if shortage(error):
+            raise
         if error.errno == errno.EIO and error.filename is None:  # the terminal is closed
             mute()
             return EXIT_INTERRUPTED
         where = f": {error.filename}" if error.filename else ""
         print(visible(f"cotenant: {error.strerror or error}{where}."), file=sys.stderr)
         return EXIT_USAGE
-    except KeyboardInterrupt as error:
-        with contextlib.suppress(OSError):
-            print(f"cotenant: Stopped by {sender_of(str(error) or 'SIGINT')}.", file=sys.stderr)
-        return EXIT_INTERRUPTED
 
 
 LEFT_OUT = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import resource
 from collections.abc import Iterable
 
 from cotenant.removed import removed
@@ -49,6 +51,31 @@ class IsolationError(CotenantError):
     """Isolation was required, and is not available."""
 
     exit_status = EXIT_NOT_ISOLATED
+
+
+class ShortageError(CotenantError):
+    """The kernel gives this user no more processes, threads or open files."""
+
+    def __init__(self, sentence: str, limit: str = "RLIMIT_NPROC") -> None:
+        most = resource.getrlimit(getattr(resource, limit))[0]
+        now = "unlimited" if most == resource.RLIM_INFINITY else most
+        which = "open files (ulimit -n" if limit == "RLIMIT_NOFILE" else "processes and threads (ulimit -u, pids.max"
+        super().__init__(sentence, f"Raise the limit of {which}: {now}), or end other programs.")
+
+
+def shortage(error: BaseException) -> ShortageError | None:
+    """Return the sentence for an error by which the kernel refuses a process, a thread or an open file, else None."""
+    if isinstance(error, ShortageError):
+        return error
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return ShortageError("There are too many open files.", "RLIMIT_NOFILE")
+    if (
+        (isinstance(error, OSError) and error.errno == errno.EAGAIN and error.filename is None)
+        or (isinstance(error, RuntimeError) and "can't start new thread" in str(error))
+        or (type(error).__name__ == "PanicException" and "WouldBlock" in str(error))
+    ):
+        return ShortageError("No further process or thread can be started.")
+    return None
 
 
 def usage_error(message: str, remedy: str, usage: str = "") -> CotenantError:

@@ -18,7 +18,6 @@ HOSTS = {
     "v1-remove": (FakeHost.v1, ["--remove"]),
     "v2": (FakeHost.v2, []),
     "systemd": (FakeHost.systemd, []),
-    "systemd-install": (FakeHost.systemd, ["--install-drop-in"]),
 }
 
 
@@ -100,11 +99,20 @@ def test_of_two_mounts_of_one_hierarchy_the_whole_one_is_taken(host: FakeHost) -
 def test_the_drop_in_is_written_kept_and_removed(host: FakeHost) -> None:
     host.systemd()
     folder = host.root / "etc/systemd/system/user@65534.service.d"
-    assert host.setup("--install-drop-in").returncode == 0
+    assert host.setup().returncode == 0
     assert (folder / "cotenant.conf").read_text() == "[Service]\nDelegate=cpu cpuset io memory pids\n"
     asked = host.requests()
     assert asked[-1] == "systemctl daemon-reload"
-    assert "kept: /etc/systemd/system/user@65534.service.d/cotenant.conf" in host.setup("--install-drop-in").stdout
+    kept = "kept: /etc/systemd/system/user@65534.service.d/cotenant.conf\n"
+    assert host.setup().stdout.startswith(f"{kept}Now nobody has to log in again: ")
+    session = host.cgroups / "user.slice/user-65534.slice/user@65534.service"
+    session.mkdir(parents=True)
+    for controllers, said in (
+        ("memory pids", "Now nobody has to log in again: "),
+        ("cpuset memory", "nobody can run "),
+    ):
+        (session / "cgroup.controllers").write_text(f"{controllers}\n")
+        assert host.setup().stdout.startswith(kept + said)
     assert host.requests() == asked
     host.setup("--remove")
     assert not folder.exists()
@@ -117,12 +125,13 @@ def test_somebody_elses_drop_in_stays_and_root_needs_none(host: FakeHost) -> Non
     folder = host.root / "etc/systemd/system/user@65534.service.d"
     folder.mkdir(parents=True)
     (folder / "theirs.conf").write_text("[Service]\nTasksMax=9\n")
-    host.setup("--install-drop-in")
+    host.setup()
     host.setup("--remove")
     assert [path.name for path in folder.iterdir()] == ["theirs.conf"]
     before = host.requests()
-    said = cgroup_setup("--user", "root", "--install-drop-in", host=host.root, SUDO=host.sudo)
-    assert (said.stdout, host.requests()) == ("kept: under systemd root needs no delegation\n", before)
+    said = cgroup_setup("--user", "root", host=host.root, SUDO=host.sudo)
+    assert (said.returncode, said.stdout, host.requests()) == (2, "", before)
+    assert said.stderr == "cgroup_setup.sh: Under systemd root needs no delegation; --user names the user who does.\n"
 
 
 def test_a_step_that_fails_ends_it_and_is_named(host: FakeHost) -> None:
@@ -154,7 +163,7 @@ REFUSED = {
     "--user ''": "--user needs a login name.",
     "--user no-such-login": "There is no user 'no-such-login' on this machine; --user names one.",
     "--user --remove": "There is no user '--remove' on this machine; --user names one.",
-    "--remove --install-drop-in": "--install-drop-in and --remove contradict each other.",
+    "--install-drop-in": "There is no argument '--install-drop-in'; --help lists them.",
 }
 
 

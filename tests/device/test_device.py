@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from device.conftest import built_or_skipped
 from device.zygote import PROGRAMS, Zygote
 
 POLYNOME = "regression/polynome"
@@ -22,6 +25,16 @@ def test_its_rules(zygote: Zygote) -> None:
     # torch allocates segments of 2 MiB. The context takes 500 MiB, and the segment of small tensors 2 MiB.
     assert found["largest_mib"] == found["free"] == 4096 - 500 - 2
     assert (found["devices"], found["named"]) == (2, "Null 4 GB")
+
+
+@pytest.mark.parametrize(("ci", "end"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_with_another_build_of_torch_its_tests_are_skipped_but_fail_in_ci(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, end: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    (tmp_path / "torch/lib").mkdir(parents=True)
+    with pytest.raises(end, match=r"needs torch's build for CUDA 13, not .*: TORCH_BUILD=cu130 \./test\.sh\."):
+        built_or_skipped(tmp_path)
 
 
 def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def on_one_device(record: Record, mode: str) -> Record:
 
 def among_pairs(record: Record) -> Record:
     """Return the record as of a tenant of a pair in a launch of six tenants."""
-    return changed(record, blocks=Blocks(9, 41, 41, 0, "freezer", 500_000, 3_000_000, residents=6))
+    return changed(record, blocks=Blocks(9, 41, 0, "freezer", 500_000, 3_000_000, residents=6))
 
 
 def metered(**meters: Any) -> Record:
@@ -293,7 +293,7 @@ def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept
     spent = {kind: Spent(round(load * lasted_ns), lasted_ns) for kind, load in loads.items()}
     spent["rest"].processor_ns += more.pop("rested_ns", 0)
     sharers, starts, pause_s = more.pop("sharers", 1), more.pop("starts", 1), more.pop("pause_s", 0)
-    blocks = Blocks(9, 41, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
+    blocks = Blocks(9, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
     rows = [replace(row, block=index // 5, kept=True) for index, row in enumerate(steady()[5:])]
     if pause_s:
         across_ns, end_ns = round((0.5 + pause_s) * 1e9) + lasted_ns, rows[-1].end_ns

@@ -126,6 +126,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (free_disk, {"disks": (Disk(("records",), Path("/r"), GIB, False),)}),
     (free_disk, {"disks": (Disk(("data",), Path("/d"), 0, False),)}),
     (torch, after_test(died="ended (killed by SIGILL)")),
+    (torch, after_test(died="did not end within 120 s", timed_out=True)),
     (torch, after_test(torch_error="ImportError: libcudart")),
     (torch, after_test(torch_error="ModuleNotFoundError: No module named 'torch'")),
     (torch, after_test(vision_error=NMS)),

@@ -420,7 +420,7 @@ def test_a_budget_and_an_interval_are_of_rounds() -> None:
     assert found["budget"] == "A budget of 4 s has room for 9 rounds of blocks."
     assert found["until_interval"] == "--until-interval 1% did not end its observations before the last of 20."
     assert record.blocks is not None
-    early = replace(given, blocks=replace(record.blocks, passed=21))
+    early = replace(given, blocks=replace(record.blocks, complete=False))
     sentence = {finding.rule: finding.sentence for finding in findings_of(early)}["until_interval"]
     assert sentence.startswith("--until-interval 1% ended the blocks before the last round")
 

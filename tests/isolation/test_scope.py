@@ -91,6 +91,50 @@ def test_without_cpusets_for_users_it_serves_in_part(mounts: Mounts, tmp_path: P
     assert str(reason(V2(mounts))).endswith("is not delegated to us, and systemd delegates no controller memory to us")
 
 
+@pytest.mark.parametrize(
+    ("said", "divides"),
+    [
+        ("Delegate=yes\nControlGroup=/{}", True),
+        ("Delegate=no\nControlGroup=/{}", False),
+        ("Delegate=yes\nControlGroup=/system.slice/run-1.scope", False),
+        ("Delegate=yes\nControlGroup=", False),
+        ("", False),
+    ],
+)
+def test_a_user_divides_a_unit_that_the_users_manager_has_delegated(
+    said: str, divides: bool, mounts: Mounts, tmp_path: Path
+) -> None:
+    """A manager of systemd 252 leaves no mark, and every cgroup below it can be written by its user."""
+    top = tmp_path / "cgroup"
+    unit = f"{MANAGER}/app.slice/run-1.scope"
+    own = top / unit
+    own.mkdir(parents=True)
+    for name, text in (("cgroup.controllers", ALL), ("cgroup.procs", ""), ("cgroup.subtree_control", "")):
+        (own / name).write_text(text)
+    program = tmp_path / "bin/systemctl"
+    program.write_text(f"#!/bin/sh\necho '{said.format(unit)}'\n")
+    program.chmod(0o755)
+    backend = V2(Mounts({}, top, {V2_HIERARCHY: own}, {V2_HIERARCHY: (own, own.parent, own.parents[1], top)}))
+    assert backend.probe() is None
+    assert backend.starts_again == (not divides)
+    assert bool(asked(tmp_path)) == (not divides)
+
+
+def test_after_the_script_and_before_the_new_login_the_remedy_is_to_log_in_again(
+    mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup" / MANAGER / "cgroup.controllers").write_text("cpu memory pids")
+    monkeypatch.setattr(scope, "UNITS", tmp_path)
+    remedy = refused(V2(mounts)).remedy
+    assert remedy.startswith("sudo ./cgroup_setup.sh, then log out everywhere and in again.")
+    drop_in = tmp_path / f"user@{USER}.service.d/cotenant.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("")
+    remedy = refused(V2(mounts)).remedy
+    assert remedy.startswith("They are delegated from the next login on: log out everywhere and in again")
+    assert "cgroup_setup.sh" not in remedy
+
+
 def test_a_failing_systemd_run_is_told_and_the_run_goes_on_without_it(serve: Serve, mounts: Mounts) -> None:
     serve(FAILS)
     chosen = choose_backend("auto", mounts, None)

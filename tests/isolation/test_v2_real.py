@@ -21,7 +21,7 @@ def test_every_check_holds_in_a_scope_of_its_own() -> None:
     refusal = V2(cgroup_mounts()).probe()
     if refusal is not None:
         pytest.skip(f"no delegated v2 cgroup can be had: {refusal.reason}; tests/vm has one")
-    line = [*scope._words(), sys.executable, str(CHECKS), "--scope"]
+    line = [*scope._words(), sys.executable, str(CHECKS)]
     ended = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if ended.returncode == NOT_HERE:
         pytest.skip(ended.stdout)

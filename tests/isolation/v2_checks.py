@@ -1,9 +1,8 @@
 """Backend v2 on a real kernel, as a program of the standard library: it has to live alone in a delegated cgroup.
 
-    systemd-run [--user] --scope --property=Delegate=yes python3 tests/isolation/v2_checks.py --scope
+    systemd-run [--user] --scope --property=Delegate=yes python3 tests/isolation/v2_checks.py
 
-Prints a line per check; exit status 0 if all hold, 77 where the backend cannot be had here. `--scope` takes the word of
-who starts it that the cgroup was asked for: a user's systemd, of version 252 for one, does not mark it so.
+Prints a line per check; exit status 0 if all hold, 77 where the backend cannot be had here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from cotenant.isolation.backend import NotIsolatedError  # noqa: E402
 from cotenant.isolation.group import V2Group  # noqa: E402
 from cotenant.isolation.leftovers import clear, thaw  # noqa: E402
 from cotenant.isolation.runs import RunName  # noqa: E402
-from cotenant.isolation.scope import SCOPE_VARIABLE  # noqa: E402
 from cotenant.isolation.slice import Slice  # noqa: E402
 from cotenant.isolation.slices import PIDS_MAX, CgroupBackend, CgroupSlice  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402
@@ -328,8 +326,6 @@ def holds(check: Callable[[CgroupBackend, Pair], None]) -> bool:
 
 
 def main() -> int:
-    if "--scope" in sys.argv:
-        os.environ[SCOPE_VARIABLE] = str(RunName())
     refusal = V2(MOUNTS).probe()
     if refusal is not None:
         print(f"not here: {refusal.reason}")

@@ -7,8 +7,8 @@ import pytest
 
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity
-from cotenant.launch import allowances, load, schedule
-from cotenant.launch import duet as duets
+from cotenant.launch.design import designs
+from cotenant.launch.design import shared as of_designs
 from cotenant.launch.events import Interruption
 from launch.turning import Turning
 from tenants.fixtures import loose, shared, v1
@@ -40,12 +40,13 @@ def turning(tmp_path: Path, interruption: Interruption) -> Iterator[Turning]:
     backend.close()
 
 
+MOST_MS = {"MEASURED_NS": 50, "AFTER_THAW_NS": 20, "AFTER_BORDER_NS": 10, "BESIDE_AFTER_THAW_NS": 20}
+
+
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of a fifth of a second, of which three are enough, and of duets four."""
-    for name, most_ms in (("MEASURED_NS", 50), ("AFTER_THAW_NS", 20), ("AFTER_BORDER_NS", 10)):
-        monkeypatch.setattr(schedule, name, most_ms * MS)
-    for module in (schedule, allowances, load):
-        monkeypatch.setattr(module, "LEAST_ROUNDS", 3)
-    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 3)
-    monkeypatch.setattr(duets, "MOST_DUET_ROUNDS", 4)
+    for name, most_ms in MOST_MS.items():
+        monkeypatch.setattr(of_designs, name, most_ms * MS)
+    for name, rounds in (("LEAST_ROUNDS", 3), ("WANTED_ROUNDS", 3), ("MOST_DUET_ROUNDS", 4)):
+        monkeypatch.setattr(designs, name, rounds)

@@ -103,7 +103,7 @@ def is_whole(result: LaunchResult, starts: int = 3) -> None:
     tenant = result.tenants[0]
     assert tenant.outcome == "completed", tenant.message
     rank = tenant.ranks[0]
-    assert [row["index"] for row in rank.observations] == [*range(REPEAT)]
+    assert len(rank.observations) == REPEAT
     assert rank.record is not None
     assert rank.record["observed"] == {"starts": starts}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import os
 import re
@@ -15,17 +16,19 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.processes import marked
+from cotenant.isolation.processes import PR_SET_CHILD_SUBREAPER, adopt_orphans, end_orphans, marked, now_ticks
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import UnenforcedSlice
 from cotenant.isolation.v1 import V1
-from cotenant.launch import schedule
+from cotenant.launch.design import designs
+from cotenant.launch.design.designs import InPairs
 from cotenant.launch.events import Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
-from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes
+from cotenant.stats import budget
+from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes, slots
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
 
@@ -40,6 +43,15 @@ def v1_turning(tmp_path: Path, interruption: Interruption) -> Iterator[Turning]:
     for mount in cgroup_mounts().v1.values():
         with contextlib.suppress(FileNotFoundError):
             (mount / f"cotenant-test-pairs.{os.getpid()}").rmdir()
+
+
+@pytest.fixture
+def adopting() -> Iterator[None]:
+    """Orphans become children of this process, as they do of a runner."""
+    before, since_ticks = adopt_orphans(), now_ticks()
+    yield
+    end_orphans(before, since_ticks)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 @pytest.mark.usefixtures("short")
@@ -78,11 +90,11 @@ def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without
 def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_the_end(v1_turning: Turning) -> None:
     """Limits are verified behind the last block: who was not put back would be a change."""
     pairs = ((0, 1), (1, 2))
-    result = v1_turning.launch(pairs=pairs)
+    result = v1_turning.launch(design=InPairs(pairs, slots()), tenants=3)
     assert [(tenant.outcome, tenant.message) for tenant in result.tenants] == [("completed", "")] * 3
     assert (result.changes, result.left_behind) == ((), "")
     made = conducted(result)
-    assert (made.held_by, len(made.passed), made.unheld) == ("freezer", made.planned, {})
+    assert (made.held_by, made.complete, made.unheld) == ("freezer", True, {})
     for pair in pairs:
         own_view = dataclasses.replace(made, members=frozenset(pair))
         for tenant in pair:
@@ -101,25 +113,39 @@ def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
             raise NotIsolatedError("user 1 cannot be moved")
 
     monkeypatch.setattr(UnenforcedSlice, "move", refused)
-    result = turning.launch(pairs=((0, 1), (1, 2), (0, 2)))
+    result = turning.launch(design=InPairs(((0, 1), (1, 2), (0, 2)), slots()), tenants=3)
     assert outcomes(result) == ["completed", "not_isolated", "completed"]
-    assert result.tenants[1].message == "Its schedule of pairs ended early: user 1 cannot be moved."
-    assert 0 < len(conducted(result).passed) < conducted(result).planned
+    assert result.tenants[1].message == "Its blocks ended early: user 1 cannot be moved."
+    assert conducted(result).passed
+    assert not conducted(result).complete
     assert all(tenant.ranks[0].record for tenant in result.tenants if tenant.outcome == "completed")
+
+
+@pytest.mark.usefixtures("short")
+def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "GRACE_NS", 0)
+    result = turning.launch(
+        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=30, budget_s=0.5)
+    )
+    assert outcomes(result) == ["completed"] * 3
+    assert conducted(result).passed
+    assert not conducted(result).complete
 
 
 @pytest.mark.usefixtures("short")
 def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 30)
+    monkeypatch.setattr(designs, "WANTED_ROUNDS", 30)
     made = conducted(turning.launch(limits=Limits(timeout_s=30, until_interval=100.0)))
-    assert made.schedule.rounds > 3
+    assert not made.complete
     assert len(made.passed) == 3 * (3 + 1) + 1
 
 
 @pytest.mark.usefixtures("short")
-def test_a_death_ends_the_schedule_for_all(turning: Turning) -> None:
+def test_a_death_ends_the_blocks_for_all(turning: Turning) -> None:
     dies = """
 import os, sys, threading
 sys.path.insert(0, sys.argv[1])
@@ -138,6 +164,58 @@ sys.exit(sums.main())
     result = turning.launch("/usr/bin/env", "python3", "-c", dies, str(TENANTS), *SUMS[1:])
     assert outcomes(result) == ["completed", "failed"]
     assert len(conducted(result).passed) < 17
+
+
+LEAVES = """
+import os, subprocess, sys, threading
+sys.path.insert(0, sys.argv[1])
+import sums
+from cotenant.protocol.client import Rendezvous
+noted = sys.argv[2]
+sys.argv[2:] = sys.argv[3:]
+await_go = Rendezvous.await_go
+def leave():
+    # It stays in this session, without a variable; its parent ends at once.
+    subprocess.run(["sh", "-c", "yes >/dev/null & echo $! >" + noted], env={"PATH": os.environ["PATH"]})
+def await_go_and_leave(self):
+    go = await_go(self)
+    if os.environ["COTENANT_TENANT"] == "1":
+        threading.Timer(0.6, leave).start()
+    return go
+Rendezvous.await_go = await_go_and_leave
+del sys.argv[1]
+sys.exit(sums.main())
+"""
+
+
+@pytest.mark.usefixtures("short", "adopting")
+def test_an_orphan_from_after_go_rests_with_its_tenant_and_counts_as_its_work(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(designs, "WANTED_ROUNDS", 12)
+    noted = turning.folder / "orphan"
+    seen: dict[str, int] = {}
+
+    def watch() -> None:
+        while not over.wait(0.005):
+            with contextlib.suppress(OSError, ValueError):
+                pid = int(noted.read_text())
+                if (process := process_of(pid)) is not None and process.state != "Z":
+                    seen[process.state] = time.clock_gettime_ns(~pid << 3 | 2)
+
+    over = threading.Event()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    # Steps that sleep: nearly all processor time is the orphan's.
+    words = (str(TENANTS), str(noted), "--number", "1", "--repeat", "9", "--sleep", "0.005", "--sums", "1")
+    result = turning.launch("/usr/bin/env", "python3", "-c", LEAVES, *words)
+    over.set()
+    watcher.join()
+    assert outcomes(result) == ["completed", "completed"]
+    assert "T" in seen
+    readings = result.work[1]
+    assert readings[-1][1] - readings[0][1] > 0.9 * seen["T"]
+    assert conducted(result).spent_of(1)["rest"].processor_ns < 0.05 * conducted(result).spent_of(1)["rest"].lasted_ns
 
 
 @pytest.mark.usefixtures("short")
@@ -205,7 +283,7 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
     assert [record["name"] for record in v1.records()] == ["job", "job"]
     for record in v1.records():
         blocks, kept = record["blocks"], record["kept"]
-        assert (blocks["held_by"], blocks["passed"], blocks["void"]) == ("freezer", blocks["planned"], 0)
+        assert (blocks["held_by"], blocks["complete"], blocks["void"]) == ("freezer", True, 0)
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
         assert 0.75 * blocks["rounds"] <= kept["n"] <= blocks["rounds"] + 1, "a quarter may be of the warm-up"
         assert kept["interval"][0] < kept["value"] < kept["interval"][1]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from cotenant.launch.capacity import CapacityRun
-from cotenant.launch.crowd import Crowd, CrowdSchedule, blocks_in_a_round, values_of
 from cotenant.launch.crowd_launches import SuiteLaunches, needed_bytes, p95_rounds
-from cotenant.launch.schedule import ALL, ONLY, Passed
+from cotenant.launch.design.designs import InCrowds
+from cotenant.launch.design.passed import ALL, ONLY, Passed
+from cotenant.launch.design.shared import DesignPlan
 from cotenant.results.record import Observed, Record
 from cotenant.stats.capacity import NOBODY, AloneUse, Carried, CrowdUse, Requirement, Standing
 from cotenant.stats.crowd_search import CrowdSearch, SteadyCrowd
+from launch.designed import MS, Observe, carried_out, room, row
 
-MS = 1_000_000
 GIB = 1 << 30
 
 
@@ -107,10 +108,10 @@ def test_a_bucket_of_known_size_is_found_confirmed_and_bound_by_its_processors()
 
 def test_memory_binds_to_the_byte() -> None:
     """Three gibibytes hold three users of one; a byte less holds two."""
-    for room, users in ((3 * GIB, 3), (3 * GIB - 1, 2)):
-        found = found_on(Bucket(8.0, memory_bytes=room))
+    for memory_bytes, users in ((3 * GIB, 3), (3 * GIB - 1, 2)):
+        found = found_on(Bucket(8.0, memory_bytes=memory_bytes))
         assert (found.memory_users, found.users, found.settled, found.by_memory) == (users, users, True, True)
-        assert (found.binding, found.memory_bytes) == ("memory", room // users)
+        assert (found.binding, found.memory_bytes) == ("memory", memory_bytes // users)
     assert "not hold a single" in found_on(Bucket(8.0, memory_bytes=GIB - 1)).why
 
 
@@ -177,71 +178,99 @@ def test_of_twenty_buckets_nineteen_are_right_and_none_is_off_by_more_than_one()
     assert max(map(abs, off)) <= 1, off
 
 
+class Wanted:
+    """Wants these numbers of users, and keeps the values of each round."""
+
+    def __init__(self, *users: int) -> None:
+        self.wanted, self.rounds = [*users], list[Any]()
+
+    def take(self, users: int, values: Any) -> None:
+        assert users == self.wanted.pop(0)
+        self.rounds.append(values)
+
+    def next_users(self) -> int | None:
+        return self.wanted[0] if self.wanted else None
+
+
+def crowd_of(
+    searcher: Any,
+    steps_ns: dict[int, int],
+    observe: Observe = lambda one, user: [],
+    of_rates: bool = False,
+    **more: Any,
+) -> list[Passed]:
+    planned = InCrowds(searcher, 1, of_rates).plan(room(steps_ns, **({"budget_ns": 10**15} | more)))
+    assert isinstance(planned, DesignPlan)
+    return carried_out(planned.rounds, observe)[0]
+
+
 def test_in_a_round_a_crowd_meets_before_and_behind_its_users_alone() -> None:
-    schedule = CrowdSchedule(dict.fromkeys(range(4), 10 * MS), False, 2, (2, 3), 1, 10**12)
-    blocks = [*schedule.blocks(random.Random(1))]
-    opening, rounds = blocks[: schedule.opening], blocks[schedule.opening :]
-    assert [[*block.awake] for block in opening] == [[0, 1, 2, 3], [0], [3]]
+    blocks = [one.block for one in crowd_of(Wanted(2, 3), dict.fromkeys(range(4), 10 * MS))]
+    opening, rounds = blocks[:3], blocks[3:]
+    assert [([*block.awake], block.counts) for block in opening] == [([0, 1, 2, 3], False), ([0], False), ([3], False)]
     assert [block.index for block in blocks] == list(range(len(blocks)))
     for number, users in ((1, 2), (2, 3)):
         own = [block for block in rounds if block.round == number]
         assert [block.kind for block in own] == [ALL, *[ONLY] * users, ALL]
         assert [*own[0].awake] == [*own[-1].awake] == list(range(users))
         assert sorted(user for block in own[1:-1] for user in block.awake) == list(range(users))
-        assert len(own) == blocks_in_a_round(users)
     # Three in one slice have turns: ten steps of each take three times as long.
     together, alone = (next(b.lasting_ns for b in rounds if b.round == 2 and b.kind == kind) for kind in (ALL, ONLY))
     assert together - alone > 50 * MS
 
 
 def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_budget() -> None:
-    crowded = CrowdSchedule(dict.fromkeys(range(4), 80 * MS), False, 1, (2,), 1, 20_000 * MS)
-    assert max(block.lasting_ns for block in [*crowded.blocks(random.Random(1))][: crowded.opening]) <= 580 * MS
-    timed = crowded.timed({0: [10.0 * MS, 12.0 * MS, 11.0 * MS], 1: [], 3: [30.0 * MS]}, 0)
-    assert timed.steps_ns == {0: 11 * MS, 1: 11 * MS, 2: 11 * MS, 3: 30 * MS}
-    longer = timed.with_crowd(4)
-    assert longer is not None
-    assert (longer.crowds, longer.rounds) == ((2, 4), 2)
-    assert timed.total_ns < longer.total_ns <= 20_000 * MS
-    while (following := longer.with_crowd(4)) is not None:
-        longer = following
-    assert longer.total_ns > 10_000 * MS
+    """The first makes a step in 11 ms, and the last in 30."""
+
+    def observe(one: Passed, user: int) -> list[Observed]:
+        step_ns = {0: 11 * MS, 3: 30 * MS}.get(user, 0) if one.block.kind == ONLY else 90 * MS
+        return [] if one.block.counts or not step_ns else [row(one.end_ns - step_ns, one.end_ns)]
+
+    passed = crowd_of(Wanted(*[4] * 99), dict.fromkeys(range(4), 80 * MS), observe, budget_ns=20_000 * MS)
+    opening, round_ = passed[:3], passed[3:9]
+    assert max(one.block.lasting_ns for one in opening) <= 580 * MS
+    measured = [one.block.lasting_ns - max(one.block.left_out_ns.values()) for one in round_]
+    assert measured[0] == 4 * 10 * 30 * MS
+    alone = [(sum(one.block.awake), ns // MS) for one, ns in zip(round_, measured, strict=True)][1:-1]
+    assert sorted(alone) == [(0, 200), (1, 200), (2, 200), (3, 300)]
+    assert 10_000 * MS < passed[-1].end_ns <= 20_000 * MS
 
 
 @pytest.mark.parametrize("of_rates", [False, True])
 def test_a_round_is_worth_what_its_users_did_in_it_beside_and_alone(of_rates: bool) -> None:
     """The first two of three are awake: 40 items a second together, 100 alone; no observation near a border counts."""
-    schedule = CrowdSchedule(dict.fromkeys(range(3), 10 * MS), False, 2, (3, 2), 1, 10**12)
-    passed, rows, now_ns = [], {user: [] for user in range(3)}, 0
-    for block in [*schedule.blocks(random.Random(2))][:-1]:
-        passed.append(Passed(block, now_ns, now_ns + 1000 * MS))
-        for user in block.awake:
-            items = 100 if len(block.awake) == 1 else 40 if len(block.awake) == 2 else 1
-            observed = [(now_ns + at * 100 * MS, items / 10) for at in range(3, 10)]
-            # At once behind a thaw it is faster than it can be.
-            observed.insert(0, (now_ns + 1, 1000.0))
-            rows[user] += [{"start_ns": ns, "end_ns": ns + 100 * MS, "items": count} for ns, count in observed]
-        now_ns += 1000 * MS
-    crowd = Crowd(SteadyCrowd(2, 1), 1, of_rates)
-    assert values_of(crowd, schedule, passed, rows) == pytest.approx(
-        dict.fromkeys(range(2), math.log(40 if of_rates else 0.4))
-    )
-    # A block in which nobody knows who ran counts nowhere, and who was not seen has no value.
-    assert values_of(crowd, schedule, [replace(one, void=True) for one in passed], rows) == {}
+
+    def observe(one: Passed, user: int) -> list[Observed]:
+        rate = 100 if len(one.block.awake) == 1 else 40 if len(one.block.awake) == 2 else 1
+        observed = [
+            row(one.end_ns - (6 - at) * 10 * MS, one.end_ns - (5 - at) * 10 * MS, rate / 100) for at in range(5)
+        ]
+        # At once behind a thaw it is faster than it can be.
+        return [row(one.start_ns + 1, one.start_ns + 10 * MS, 1000.0), *observed]
+
+    searcher = Wanted(3, 2)
+    passed = crowd_of(searcher, dict.fromkeys(range(3), 10 * MS), observe, of_rates)
+    assert searcher.rounds[1] == pytest.approx(dict.fromkeys(range(2), math.log(40 if of_rates else 0.4)))
+    assert InCrowds(searcher, 1).meetings(3, passed) == [(0, 1, 2), (0, 1)]
+    # Who was not seen has no value.
+    unseen = Wanted(2)
+    crowd_of(unseen, dict.fromkeys(range(3), 10 * MS))
+    assert unseen.rounds == [{}]
 
 
 def records(users: int, rounds: int, step_ms: float, timed: bool = True) -> list[Record]:
     """Records of a launch whose steps take so long beside each other, a tenth alone, and longer near borders."""
-    schedule = CrowdSchedule(dict.fromkeys(range(users), MS), False, rounds, (users,) * rounds, 1, 10**12)
+    blocks = [one.block for one in crowd_of(Wanted(*[users] * rounds), dict.fromkeys(range(users), MS))]
     made = []
     for user in range(users):
         observations, steps_ns = [], []
-        for block in schedule.blocks(random.Random(4)):
-            if user in block.awake and block.round:
+        for block in blocks:
+            if user in block.awake and block.counts:
                 for kept, factor in ((False, 9.0), (True, 1.0)):
                     alone = 0.1 if block.kind == "only" else 1.0
                     steps_ns.append([round(step_ms * (1 + user / 10) * factor * alone * MS)] * 20)
-                    observations.append(Observed(0, 1, 20.0, 0, block=block.index, kind=block.kind, kept=kept))
+                    place = {"block": block.index, "kind": block.kind, "round": block.round}
+                    observations.append(Observed(0, 1, 20.0, 0, kept=kept, **place))
         facts = {"tenant": user, "tenants": users, "outcome": "completed", "completed": True, "invalid": False}
         observed = {"steps_ns": steps_ns} if timed else {}
         made.append(cast(Record, SimpleNamespace(observations=observations, observed=observed, blocks=None, **facts)))

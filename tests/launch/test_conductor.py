@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, pairwise
 from types import SimpleNamespace
@@ -11,15 +10,17 @@ from typing import Any, cast
 import pytest
 
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.slice import Slice as Planned
+from cotenant.isolation.slice import Slice as PlannedSlice
 from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conducted, Conductor
-from cotenant.launch.pairing import Pair, PairSchedule
-from cotenant.launch.rendezvous import Rank
-from cotenant.launch.schedule import HOME, Passed, Schedule
+from cotenant.launch.design import designs
+from cotenant.launch.design.designs import InBlocks, InPairs, Pair
+from cotenant.launch.design.passed import HOME, ONLY, Passed, SeenSoFar
+from cotenant.launch.design.shared import DesignPlan, Round, Rounds, Turn
+from cotenant.launch.rank import Rank
 from cotenant.launch.tenant import Tenant
+from launch.designed import MS, room
 
-MS = 1_000_000
 FOUR = tuple(combinations(range(4), 2))
 
 
@@ -83,27 +84,42 @@ def tenant(index: int, live: Slice) -> Tenant:
     return cast(Tenant, made)
 
 
-def planned(index: int, processor: int) -> Planned:
-    return Planned(index, (processor,), (0,), 1 << 20, ())
+def planned(index: int, processor: int) -> PlannedSlice:
+    return PlannedSlice(index, (processor,), (0,), 1 << 20, ())
 
 
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(designs, "LEAST_ROUNDS", 2)
 
 
 class Play:
     """Tenants of steps of a millisecond and their conductor; at home tenant i is on processor 7 + i, slot s on s."""
 
-    def __init__(self, rounds: int = 2, stubborn: bool = False, tenants: int = 2, pairs: tuple[Pair, ...] = ()) -> None:
+    def __init__(
+        self,
+        number: int = 2,
+        stubborn: bool = False,
+        tenants: int = 2,
+        pairs: tuple[Pair, ...] = (),
+        rounds: Rounds | None = None,
+        t0_ns: int = 0,
+    ) -> None:
+        """By blocks of so many rounds, by `pairs`, or by these `rounds`."""
         tenants = max(tenants, 1 + max(chain.from_iterable(pairs), default=0))
         self.clock = Clock()
         self.slices = [Slice(self.clock, stubborn and index == 1) for index in range(tenants)]
         self.tenants = [tenant(index, live) for index, live in enumerate(self.slices)]
-        steps_ns = dict.fromkeys(range(tenants), MS)
-        schedule = PairSchedule(steps_ns, False, rounds, pairs) if pairs else Schedule(steps_ns, False, rounds)
+        there = room(dict.fromkeys(range(tenants), MS), budget_ns=1)
+        if pairs:
+            made = InPairs(pairs).plan(there)
+            assert isinstance(made, DesignPlan)
+            rounds = made.rounds
         slots = [planned(slot, slot) for slot in (0, 1)]
-        self.conductor = Conductor(schedule, self.tenants, 0, self.count, random.Random(1), self.clock, slots)
+        rounds = rounds or InBlocks()._rounds(there, number)
+        numbers = dict.fromkeys(range(tenants), 1)
+        self.conductor = Conductor(rounds, self.tenants, t0_ns, self.count, slots, numbers, self.clock)
 
     def count(self) -> dict[int, int]:
         return {index: live.processor_ns() for index, live in enumerate(self.slices)}
@@ -150,9 +166,7 @@ def test_in_each_block_those_run_that_should_and_all_in_the_end() -> None:
 
 
 def test_the_load_in_which_all_settle_before_the_first_block_is_of_none() -> None:
-    play = Play()
-    schedule = play.conductor.conducted.schedule
-    play.conductor = Conductor(schedule, play.tenants, 30_000 * MS, play.count, random.Random(1), play.clock)
+    play = Play(t0_ns=30_000 * MS)
     for now_ms in range(0, 30_200, 100):
         play.clock.now_ns = now_ms * MS
         play.conductor.look()
@@ -193,7 +207,7 @@ def test_it_stops_at_any_moment_with_everybody_awake_and_at_home(tenants: int, b
 
 
 def test_a_block_is_void_whose_tenant_is_not_held_in_time() -> None:
-    play = Play(rounds=8, stubborn=True)
+    play = Play(8, stubborn=True)
     conducted = play.to_the_end()
     assert {tuple(one.block.awake) for one in conducted.passed if one.void} == {(0,)}
     assert conducted.unheld == {1: 9}
@@ -201,7 +215,7 @@ def test_a_block_is_void_whose_tenant_is_not_held_in_time() -> None:
 
 
 def test_each_block_is_void_until_who_rests_in_it_is_held() -> None:
-    play = Play(rounds=8, stubborn=True, tenants=3)
+    play = Play(8, stubborn=True, tenants=3)
     while sum(one.void for one in play.passed) < 8:
         play.next()
     passed = [*play.passed]
@@ -235,15 +249,42 @@ def test_who_rests_is_frozen_anew_after_the_reaper_has_let_all_go_on_while_the_r
     assert not any(rest.processor_ns for rest in rests if rest is not None)
 
 
-def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all() -> None:
-    play = Play(rounds=8)
-    while play.conductor.whole_rounds < 3:
-        play.next()
-    play.conductor.end_with_this_block()
+def test_a_design_sees_the_block_that_ends_and_the_border_is_behind_its_thoughts() -> None:
+    """It thinks for 40 ms."""
+    seen_ms: list[tuple[int, int]] = []
+
+    def rounds() -> Rounds:
+        tempo = room({0: MS, 1: MS}).tempo
+        for number in range(3):
+            seen: SeenSoFar = yield Round(number, [Turn(ONLY, {number % 2: HOME})], tempo)
+            seen_ms.append((len(seen.passed), (seen.passed[-1].end_ns - seen.passed[-1].start_ns) // MS))
+            play.clock.now_ns += 40 * MS
+        return False
+
+    play = Play(rounds=rounds())
+    conducted = play.to_the_end()
+    lasting_ms = [one.block.lasting_ns // MS for one in conducted.passed]
+    assert seen_ms == [(1 + at, lasted_ms) for at, lasted_ms in enumerate(lasting_ms)]
+    assert [(one.end_ns - one.start_ns) // MS for one in conducted.passed] == [
+        40 + lasted_ms for lasted_ms in lasting_ms
+    ]
+    assert not conducted.complete
+
+
+def test_a_design_sees_that_a_block_was_void_in_which_the_runner_was_not_there() -> None:
+    seen_void: list[bool] = []
+
+    def rounds() -> Rounds:
+        for number in range(2):
+            seen: SeenSoFar = yield Round(number, [Turn(ONLY, {0: HOME})], room({0: MS, 1: MS}).tempo)
+            seen_void.append(seen.passed[-1].void)
+        return True
+
+    play = Play(rounds=rounds())
     play.next()
-    assert play.conductor.over
-    assert [*play.passed[-1].block.awake] == [0, 1]
-    assert len(play.passed) == 3 * (3 + 1) + 1
+    play.clock.now_ns += 31_000 * MS
+    play.next()
+    assert seen_void == [False, True]
 
 
 def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
@@ -254,7 +295,7 @@ def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
         places.append([live.processors for live in play.slices])
         seen.append(play.asleep)
     blocks = [one.block for one in play.passed]
-    assert len(blocks) == play.conductor.conducted.planned
+    assert play.conductor.conducted.complete
     for block, there, asleep in zip(blocks[1:], places, seen, strict=False):
         assert asleep == [index not in block.awake for index in range(4)]
         assert all(there[index] == (slot,) for index, slot in block.awake.items() if slot != HOME)
@@ -262,7 +303,7 @@ def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
     assert play.asleep == [False] * 4
 
 
-def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named() -> None:
+def test_a_tenant_that_cannot_be_moved_ends_the_blocks_and_is_named() -> None:
     play = Play(pairs=FOUR)
     play.slices[2].refuses = 1
     for live in play.slices:
@@ -271,7 +312,8 @@ def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named() -> None:
     assert play.conductor.unmoved == (2, "it cannot be moved to 1")
     assert play.asleep == [False] * 4
     assert {live.processors for live in play.slices} <= {(), *((7 + index,) for index in range(4))}
-    assert 0 < len(conducted.passed) < conducted.planned
+    assert conducted.passed
+    assert not conducted.complete
 
 
 def test_what_a_pair_spent_is_that_beside_each_other_and_alone() -> None:
@@ -285,21 +327,3 @@ def test_what_a_pair_spent_is_that_beside_each_other_and_alone() -> None:
         assert spent[kind].processor_ns == pytest.approx(spent[kind].lasted_ns, rel=0.02)
     assert spent["rest"].processor_ns == 0
     assert spent["rest"].lasted_ns > 0
-
-
-def test_it_goes_on_by_another_schedule_where_it_is() -> None:
-    play = Play(pairs=FOUR)
-    schedule = play.conductor.conducted.schedule
-    assert isinstance(schedule, PairSchedule)
-    for _ in range(schedule.opening):
-        play.next()
-    longer = replace(schedule, steps_ns=dict.fromkeys(range(4), 30 * MS), rounds=3)
-    play.conductor.follow(longer)
-    conducted = play.to_the_end()
-    assert (conducted.schedule, conducted.planned) == (longer, len(conducted.passed))
-    blocks = [one.block for one in conducted.passed]
-    assert [block.index for block in blocks] == list(range(len(blocks)))
-    assert min(block.lasting_ns for block in blocks[longer.opening + 1 :]) == (50 + 300) * MS
-    for number in (1, 2, 3):
-        met = [tuple(sorted(block.awake)) for block in blocks if block.round == number and len(block.awake) == 2]
-        assert sorted(met) == [*FOUR]

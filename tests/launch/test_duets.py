@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.launch.duet import DuetSchedule
+from cotenant.launch.design.designs import InDuet
+from cotenant.launch.design.shared import DesignPlan, DuetPlace
 from cotenant.launch.limits import Limits
-from cotenant.launch.outcome import LaunchResult
-from cotenant.launch.records import _duet_ratio, _placed, _run_together
-from cotenant.launch.tenant import DuetPlace, duet_place
-from cotenant.results.build import Statement, observed_by_ranks
+from cotenant.launch.records import _duet_ratio
+from cotenant.launch.told import placed as in_blocks
+from launch.designed import MS, blocks_in, carried_out, room, row
 from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
 from tenants.suites import Suites, errors, job
 
-MS = 1_000_000
-SIDES = tuple(duet_place(tenant) for tenant in (0, 1))
+DUET = InDuet()
 
 
 def test_in_every_other_slice_b_begins() -> None:
-    places = [duet_place(tenant) for tenant in range(6)]
+    places = [DUET.place(tenant) for tenant in range(6)]
     assert places == [DuetPlace(side, place) for place in range(3) for side in "AB"]  # type: ignore[arg-type]
-    assert [place.turn for place in places] == [0, 1, 1, 0, 0, 1]
+    assert [place.half for place in places] == [0, 1, 1, 0, 0, 1]
 
 
 DUETS = st.integers(1, 4).flatmap(
@@ -35,64 +31,80 @@ DUETS = st.integers(1, 4).flatmap(
 )
 
 
-def duet(steps: list[int], rounds: int) -> DuetSchedule:
-    """Two tenants of each slice, with every other slice swapped."""
-    halves = [frozenset(index for index in range(len(steps)) if duet_place(index).turn == half) for half in (0, 1)]
-    return DuetSchedule(dict(enumerate(steps)), False, rounds, (halves[0], halves[1]))
+def planned(steps: list[int], budget_ns: int = 900_000 * MS, **more: object) -> DesignPlan:
+    made = DUET.plan(room(dict(enumerate(steps)), budget_ns=budget_ns, **more))
+    assert isinstance(made, DesignPlan)
+    return made
 
 
-@given(DUETS, st.integers(1, 5), st.integers())
-def test_in_a_duet_one_of_each_slice_is_awake_and_both_equally_often(steps: list[int], rounds: int, seed: int) -> None:
-    first, *blocks = duet(steps, rounds).blocks(random.Random(seed))
-    # At GO everybody runs; that block is of the warm-up.
-    assert (first.kind, first.round, first.awake.keys()) == ("all", 0, set(range(len(steps))))
+@given(DUETS, st.integers())
+def test_in_a_duet_one_of_each_slice_is_awake_and_both_equally_often(steps: list[int], seed: int) -> None:
+    first, *blocks = blocks_in(planned(steps, seed=seed).rounds)
+    # At GO everybody runs; that block counts nowhere.
+    assert (first.kind, first.counts, first.awake.keys()) == ("all", False, set(range(len(steps))))
     assert [block.index for block in blocks] == list(range(1, len(blocks) + 1))
     for block in blocks:
         assert block.kind == "turn"
         assert sorted(index // 2 for index in block.awake) == list(range(len(steps) // 2))
         sides = [index % 2 for index in sorted(block.awake)]
         assert sides == [sides[0] ^ (place % 2) for place in range(len(sides))]
-    for number in range(rounds + 1):
-        assert [0 in block.awake for block in blocks if block.round == number] == [True, False, False, True]
+    rounds = blocks[-1].round
+    assert [0 in block.awake for block in blocks] == [True, False, False, True] * (rounds + 1)
+    assert [block.round for block in blocks] == [number for number in range(rounds + 1) for _ in range(4)]
     # In each round each half once goes on, and is thawed once.
     thawed = [before.awake != block.awake for before, block in pairwise(blocks)]
     assert thawed == [True, False, True, False] * rounds + [True, False, True]
 
 
 def test_rounds_of_a_duet_last_unequally_and_as_long_as_is_said_on_average() -> None:
-    made = duet([2 * MS, 2 * MS], 400)
-    blocks = list(made.blocks(random.Random(1)))
+    made = planned([2 * MS, 2 * MS])
+    blocks = blocks_in(made.rounds)
     lasting = {sum(block.lasting_ns for block in blocks if block.round == number) for number in range(1, 401)}
     need_ns = (50 + 200 + 152 + 200) * 2 * MS
     assert len(lasting) > 390
     assert need_ns <= min(lasting) < 1.02 * need_ns
     assert 1.48 * need_ns < max(lasting) <= 1.5 * need_ns
-    assert sum(block.lasting_ns for block in blocks) == pytest.approx(made.total_ns, rel=0.02)
-    assert (made.awake_ns, made.round_ns) == (made.total_ns // 2, 1.25 * need_ns)
+    assert sum(block.lasting_ns for block in blocks) == pytest.approx(made.expected_ns, rel=0.02)
+    # Each is awake half of the time, of steps that may be five times shorter.
+    assert made.awake_ns == 5 * made.expected_ns // 2
+
+
+def test_steps_of_a_crowded_warm_up_are_taken_for_shorter_before_a_duet_is_refused() -> None:
+    assert planned([2 * MS, 2 * MS], 10_000 * MS).tempo.steps_ns[0] == 2 * MS
+    assert planned([200 * MS, 200 * MS], 10_000 * MS).tempo.steps_ns[0] == 40 * MS
+    too_long = "4 rounds of steps of 1 s take more than twice the budget"
+    assert DUET.plan(room(dict.fromkeys((0, 1), 1000 * MS), budget_ns=10_000 * MS)) == too_long
+    assert isinstance(DUET.plan(room(dict.fromkeys((0, 1), 1000 * MS))), DesignPlan), "a minute is the most, as a rule"
+
+
+def test_a_duet_ends_with_a_whole_round_once_both_have_narrow_intervals() -> None:
+    rounds = planned([MS, MS], narrow=0.02).rounds
+    passed, complete = carried_out(
+        rounds,
+        lambda one, tenant: [row(one.end_ns - (9 - at) * MS, one.end_ns - (8 - at) * MS, 100 + at) for at in range(8)],
+    )
+    assert (complete, len(passed), passed[-1].block.round) == (False, 1 + 4 * 9, 8)
 
 
 def test_only_who_is_awake_together_loads_the_other() -> None:
     """In four slices: each tenant beside three others, and never beside that of its own slice."""
-    tenants = [SimpleNamespace(spec=SimpleNamespace(duet=duet_place(index))) for index in range(8)]
-    result = cast("LaunchResult", SimpleNamespace(tenants=tenants))
-    beside = {place: [other for other in range(8) if _run_together(result, place, other)] for place in (0, 1)}
+    beside = {one: [other for other in range(8) if other != one and DUET.are_beside(one, other)] for one in (0, 1)}
     assert beside == {0: [3, 4, 7], 1: [2, 5, 6]}
 
 
 @pytest.mark.usefixtures("short")
 def test_two_take_turns_and_the_slower_one_is_seen(turning: Turning) -> None:
     # A sleep that is ten times the step: no load of the host makes up for it.
-    result = turning.launch(duet=SIDES, further=((), ("--sleep", "0.02")))
+    result = turning.launch(design=DUET, further=((), ("--sleep", "0.02")))
     assert outcomes(result) == ["completed", "completed"]
     made = conducted(result)
     assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 1 + 4 * (4 + 1), {})
     placed = []
     for tenant in result.tenants:
-        observed, _ = observed_by_ranks({0: tenant.ranks[0].observations})
         assert {*kinds_kept(tenant, made)} == {"turn"}
         assert not [*made_at_rest(tenant, made)]
-        placed.append(Statement(observations=_placed(observed, made, tenant.spec.slice.tenant)))
-    ratio = _duet_ratio(result, placed)
+        placed.append(in_blocks(tenant.ranks[0].observations, made, tenant.spec.slice.tenant))
+    ratio = _duet_ratio(result, placed, DUET)
     assert ratio is not None
     assert ratio.rounds in (4, 5), "of five the first may be of the warm-up"
     assert ratio.value < 0.7
@@ -104,7 +116,7 @@ def test_what_cannot_take_turns_says_why_and_is_no_duet(turning: Turning) -> Non
     assert (result.conducted, outcomes(result)) == (None, ["completed", "completed"])
     assert result.unconducted.startswith(f"8 {why}")
     assert result.unconducted.endswith(" s take more than twice the budget")
-    result = turning.launch(limits=limits, duet=SIDES, further=((), ()))
+    result = turning.launch(limits=limits, design=DUET, further=((), ()))
     assert outcomes(result) == ["failed", "failed"]
     (message,) = {tenant.message for tenant in result.tenants}
     assert message.startswith(f"A duet takes turns, which cannot be had here: 4 {why}")

@@ -86,9 +86,7 @@ def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_user
     assert asked("--mix", "vae,wlm") == asked("--jobs", "cpu", "--pairs", "vae,wlm") == "blocks"
     assert asked("--users", "2", "--isolation", "none") == "none"
     assert asked("--jobs", "scaling") == asked("--isolation", "none") == asked("--baseline", "none") == "none"
-    assert asked("--solo") == asked("--jobs", "cpu", "--baseline", "whole") == "whole"
-    with pytest.raises(CotenantError, match="not allowed with"):
-        asked("--solo", "--baseline", "blocks")
+    assert asked("--jobs", "cpu", "--baseline", "whole") == "whole"
 
 
 def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
@@ -96,7 +94,16 @@ def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
         return options(*words, extra=extra, there=with_devices(devices)).within_s
 
     assert within_s() == within_s("--name", "vae", "--uid", "3") == MOST_S == 600
-    for said in (("--budget", "9"), ("--users", "2"), ("--jobs", "cpu"), ("--mix", "vae,wlm"), ("--solo",)):
+    for said in (
+        ("--budget", "9"),
+        ("--users", "2"),
+        ("--jobs", "cpu"),
+        ("--mix", "vae,wlm"),
+        (
+            "--baseline",
+            "whole",
+        ),
+    ):
         assert within_s(*said) is None
     assert within_s(extra=("--repeat", "9")) is within_s(devices=1) is None
 
@@ -122,7 +129,7 @@ def test_a_launch_is_by_blocks_or_ends_with_turns_alone_where_observations_are_c
 ) -> None:
     (start,) = resolver(*words.split(), extra=extra, there=machine(cores=4)).starts()
     goes_on = [(each.tenant, each.stands_for) for each in start.goes_on]
-    assert (start.label, start.takes_turns, start.refusal, goes_on) == expected
+    assert (start.label, start.design.takes_turns, start.design.refusal, goes_on) == expected
 
 
 @pytest.mark.parametrize(

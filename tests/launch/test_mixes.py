@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import polars as pl
@@ -13,28 +14,36 @@ import pytest
 
 from cotenant.choices import OF_DEVICES
 from cotenant.commands import exec as exec_command
+from cotenant.commands.given import CommandFlags
 from cotenant.confidential import by_new_key
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.launch import resume
+from cotenant.launch.command import callers_python
 from cotenant.launch.conductor import Conducted
+from cotenant.launch.design.designs import InPairs
+from cotenant.launch.design.passed import Passed
+from cotenant.launch.design.shared import DesignPlan
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import PairSchedule
-from cotenant.launch.records import SuiteFacts, parts_of, records_of
+from cotenant.launch.parts import parts_of
+from cotenant.launch.rank import Go, Rank
+from cotenant.launch.records import SuiteFacts, records_of
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
-from cotenant.results.record import Record
+from cotenant.results.record import Observed, Record
 from cotenant.results.store import write_record
+from cotenant.stats.budget import Amount
 from cotenant.suite.pressure import level_of
+from launch.designed import MS, carried_out, room, row
 from launch.resolving import HOST, conditions, options, resolver, with_devices
 from machine.invented import device, machine
 from results.made import ISOLATION, a_record
-from tenants.suites import Suites, job, rogue
+from tenants.suites import Suites, job, rogue, script
 
 THREE = ("--jobs", "cpu", "--pairs", "vae,wlm,loader")
 PAIRS = ["vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader"]
@@ -75,7 +84,7 @@ def test_pairs_share_their_baselines() -> None:
 def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
     made = Resolver(options(*THREE), HOST, Chosen(Affinity()))
     (start,) = made.starts()
-    assert (start.key, start.takes_turns, start.sharers) == ("pairs", True, 1)
+    assert (start.key, start.design.takes_turns, start.sharers) == ("pairs", True, 1)
     slots = made.plans["student"].slices
     assert [spec.cell for spec in start.specs] == ["vae", "wlm", "loader"] * 2
     assert [spec.slice.processors for spec in start.specs] == [slots[number % 2].processors for number in range(6)]
@@ -96,10 +105,11 @@ def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_eith
     assert {spec.slice.nodes for met in (start, *start.met) for spec in met.specs} == {(0, 1)}
 
 
-def records_of_parts(start: Start, **of_launch: Any) -> list[list[Record]]:
-    """Return the records of each pair of a launch in which everybody has died."""
+def records_of_parts(start: Start, ranks: dict[int, Rank] | None = None, **of_launch: Any) -> list[list[Record]]:
+    """Return the records of each pair of a launch in which everybody has died, each with its process in `ranks`."""
     now = datetime.now(UTC)
-    lost = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
+    own = [{0: ranks[spec.slice.tenant]} if ranks else {} for spec in start.specs]
+    lost = tuple(TenantResult(spec, "failed", "It died.", of) for spec, of in zip(start.specs, own, strict=True))
     facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key(), ())
     return [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, **of_launch), start)]
 
@@ -117,15 +127,27 @@ def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> 
 
 
 def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -> None:
+    """Each step of tenant 1 takes 30 s."""
     (start,) = resolver("--jobs", "cpu", "--pairs", "vae,wlm").starts()
-    assert start.pairing is not None
-    steps_ns = dict.fromkeys(range(4), 30_000_000_000)
-    met = tuple(pair for pair in start.pairing.pairs if 1 not in pair)
-    conducted = Conducted(PairSchedule(steps_ns, False, 8, met), "freezer", 9, frozenset(range(4)))
-    for pair, records in zip(start.pairing.pairs, records_of_parts(start, conducted=conducted), strict=True):
-        unmet = [found for record in records for found in record.findings]
-        assert [found.rule for found in unmet] == (["pair_unmet"] * 2 if 1 in pair else [])
-        assert all("a step of 30 s" in found.sentence for found in unmet)
+    assert isinstance(start.design, InPairs)
+    ranks = {tenant: Rank(cast(Any, None), 0, 1) for tenant in range(4)}
+
+    def observe(one: Passed, tenant: int) -> list[Observed]:
+        step_ns = (30_000 if tenant == 1 else 5) * MS
+        ranks[tenant].observations.append(row(one.end_ns - step_ns, one.end_ns))
+        return ranks[tenant].observations[-1:]
+
+    planned = start.design.plan(room(dict.fromkeys(range(4), 30_000 * MS), left_ns=400_000 * MS))
+    assert isinstance(planned, DesignPlan)
+    passed, complete = carried_out(planned.rounds, observe)
+    gos = {tenant: Go(0, Amount(1, 99, 0)) for tenant in range(4)}
+    for ended in (True, False):
+        conducted = Conducted("freezer", frozenset(range(4)), 4, complete and ended, passed=passed)
+        parts = records_of_parts(start, ranks, conducted=conducted, gos=gos)
+        for pair, records in zip(start.design.pairs, parts, strict=True):
+            unmet = [found for record in records for found in record.findings]
+            assert [found.rule for found in unmet] == (["pair_unmet"] * 2 if 1 in pair and ended else [])
+            assert all("a step of 30 s" in found.sentence for found in unmet)
 
 
 def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,17 +256,31 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
     words = ("--jobs", "cpu", "--duet", "vae")
     smaller, larger = (options(*words, extra=("--batch-size", "64", "---", "-b", size)) for size in ("96", "128"))
     assert changed(smaller, larger) == {"arguments after --"}
-    parsed = (exec_command.parser().parse_words(words) for words in ([], ["--count-line", "x"]))
-    steps, lines = (exec_command.options_of_command(flags, ["true"], HOST) for flags in parsed)
+    counted = (CommandFlags(), CommandFlags(count_line="x"))
+    steps, lines = (exec_command.options_of_command(flags, ["true"], HOST) for flags in counted)
     assert changed(steps, lines) == {"the jobs"}
     assert not changed(steps, steps)
-    flags = exec_command.parser().parse_words([])
     for flag, differs in (("--input-key", True), ("--hf-token", False)):
         one, other = (
-            exec_command.options_of_command(flags, ["true", flag, f"image_feature_v{version}"], HOST)
+            exec_command.options_of_command(CommandFlags(), ["true", flag, f"image_feature_v{version}"], HOST)
             for version in (1, 2)
         )
         assert changed(one, other) == ({"the jobs"} if differs else set())
+
+
+def test_the_callers_python_is_a_condition_of_its_commands_and_ours_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    seen, flags = [], CommandFlags()
+    for torch, ours in (("1", "1"), ("1", "2"), ("2", "2")):
+        script(tmp_path / "python", f"echo torch {torch}")
+        monkeypatch.setattr(resume, "installed", lambda ours=ours: {"torch": ours})
+        callers_python.cache_clear()
+        seen.append(conditions(exec_command.options_of_command(flags, ["python"], HOST)))
+    first, second, third = seen
+    assert first == second
+    assert {name for name in third if third[name] != second[name]} == {"the Python of the command"}
 
 
 @pytest.mark.parametrize(
@@ -309,7 +345,7 @@ def test_a_device_is_pressed_where_both_tenants_have_it() -> None:
         assert {*lines} == {*names}
     made = resolver("--jobs", "cpu", "--name", "vae", *words, there=with_devices(1))
     (of_half,) = [start for start in made.starts() if start.mix == "vae+pressure_sm_50"]
-    assert (len(of_half.specs), of_half.takes_turns) == (2, True)
+    assert (len(of_half.specs), of_half.design.takes_turns) == (2, True)
 
 
 def test_pressure_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press(
@@ -324,5 +360,5 @@ def test_pressure_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_pr
     ]
     assert [line.partition(":")[0] for line in made.left_out()] == ["pressure_disk"]
     first = next(iter(made.starts()))
-    assert (first.takes_turns, len(first.met)) == (True, 8)
+    assert (first.design.takes_turns, len(first.met)) == (True, 8)
     assert first.met[0].names == ("vae.in.vae+pressure_cpu_25", "pressure_cpu_25.in.vae+pressure_cpu_25")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,10 +23,11 @@ from cotenant.launch.needs import (
     needs_of,
     self_test,
 )
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Start
 from launch.resolving import HOST, options, resolved
 from machine.invented import machine
-from tenants.suites import script
+from tenants.suites import ROOT, script
 
 
 def asked(
@@ -54,6 +56,18 @@ def test_a_job_that_cannot_be_started_hides_no_other(tmp_path: Path, monkeypatch
     assert "bad/pytorch/run.sh" in bad.refusal.sentence
     assert good == JobNeeds("good")
     assert [start.cell.job.name for start in starts] == ["good"]
+
+
+def test_users_that_share_processors_are_said_to_import_torch_where_their_benchmark_does() -> None:
+    def crowd(command: str, sharers: int) -> Any:
+        programs = [SimpleNamespace(command=ROOT / command)]
+        return SimpleNamespace(sharers=sharers, programs=programs, specs=[])
+
+    ours, others = crowd("tasks/ceilings/product/pytorch/main.py", 3), crowd("tests/tenants/sums.py", 4)
+    for starts, words in (([others], ""), ([ours, others], "3 users import torch on each processor: "), ([], "")):
+        suite: Any = SimpleNamespace(starts=starts, _slowness=1.0)
+        assert PreparedSuite.crowd_words(suite).startswith(words)
+        assert bool(PreparedSuite.crowd_words(suite)) == bool(words)
 
 
 def test_input_that_is_there_or_will_be_made_or_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,13 +160,13 @@ def test_a_child_that_does_not_come_so_far(tmp_path: Path) -> None:
     for text, died in [
         ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "ended (killed by SIGILL)"),
         ("raise SystemExit('no libc')", "ended (exit status 1): no libc"),
-        ("import time; time.sleep(60)", "did not end within 0.5 s"),
         ("", "printed no report"),
         ("print('[1]')", "printed no report"),
         ("print('{\"devices\": 3}')", "printed no report"),
     ]:
-        limit_s = 0.5 if "sleep" in text else 30
-        assert self_test(script(tmp_path / "child.py", text), limit_s) == SelfTest(died=died)
+        assert self_test(script(tmp_path / "child.py", text), 30) == SelfTest(died=died)
+    slow = script(tmp_path / "child.py", "import time; time.sleep(60)")
+    assert self_test(slow, 0.5) == SelfTest(died="did not end within 0.5 s", timed_out=True)
 
 
 def test_modules_beside_the_program_are_not_taken_for_packages(tmp_path: Path) -> None:

@@ -10,19 +10,20 @@ from pathlib import Path
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.launch import schedule
 from cotenant.launch.conductor import Conducted
+from cotenant.launch.design import passed
+from cotenant.launch.design.designs import InBlocks, Pair
+from cotenant.launch.design.shared import Design
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import Pair, Pairing
-from cotenant.launch.tenant import DuetPlace
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.suite.foreign import Foreign
 from tenants.fakes import specs
 from tenants.suites import TENANTS
 
+BY_BLOCKS = InBlocks()
 SUMS = (str(TENANTS / "sums.py"), "--number", "1", "--repeat", "9")
 
 
@@ -37,37 +38,38 @@ class Turning:
     def launch(
         self,
         *command: str,
-        duet: tuple[DuetPlace, ...] = (),
+        design: Design = BY_BLOCKS,
+        tenants: int = 2,
         further: tuple[tuple[str, ...], ...] = (),
-        pairs: tuple[Pair, ...] = (),
         limits: Limits | None = None,
-        refusal: str = "",
         foreign: Foreign | None = None,
     ) -> LaunchResult:
-        """Launch two tenants, which know their numbers, or those of a duet with `further` words, or of `pairs`; with a
-        `refusal` of blocks both go on alone."""
-        own = sorted(os.sched_getaffinity(0))
-        slots = tuple(Slice(slot, (own[-slot],), (0,), 64 << 20, ()) for slot in (0, 1))
+        """Launch tenants, which know their numbers, each with its `further` words; they live in the design's slots, if
+        it has any. Without blocks all go on alone."""
         planned = []
-        for index, spec in enumerate(specs(self.folder, *(command or SUMS), tenants=3 if pairs else 2)):
+        for index, spec in enumerate(specs(self.folder, *(command or SUMS), tenants=tenants)):
             marks = {RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(index)}
             spec = dataclasses.replace(spec, environment=spec.environment | marks, cell="sums", foreign=foreign)
-            if duet:
-                words = [*spec.command, *further[index]]
-                spec = dataclasses.replace(spec, command=words, cell=f"sums.{index}", duet=duet[index])
-            if pairs:
-                spec = dataclasses.replace(spec, slice=dataclasses.replace(slots[index % 2], tenant=index))
+            if further:
+                spec = dataclasses.replace(spec, command=[*spec.command, *further[index]], cell=f"sums.{index}")
+            if design.slots:
+                slot = design.slots[index % len(design.slots)]
+                spec = dataclasses.replace(spec, slice=dataclasses.replace(slot, tenant=index))
             planned.append(spec)
         return Launch(
             planned,
             self.backend,
             self.interruption,
             limits or Limits(timeout_s=30),
-            takes_turns=not refusal,
-            pairing=Pairing(pairs, slots) if pairs else None,
-            goers=(0, 1) if refusal else (),
-            refusal=refusal,
+            design=design,
+            goers=() if design.takes_turns else range(tenants),
         ).run()
+
+
+def slots() -> tuple[Slice, ...]:
+    """Return the two slots in which pairs meet: the first and the last processor."""
+    own = sorted(os.sched_getaffinity(0))
+    return tuple(Slice(slot, (own[-slot],), (0,), 64 << 20, ()) for slot in (0, 1))
 
 
 def conducted(result: LaunchResult) -> Conducted:
@@ -79,14 +81,14 @@ def outcomes(result: LaunchResult) -> list[str]:
     return [tenant.outcome for tenant in result.tenants]
 
 
-def kinds_kept(tenant: TenantResult, made: Conducted, pair: Pair | tuple[()] = ()) -> list[str]:
+def kinds_kept(tenant: TenantResult, made: Conducted, pair: Pair | None = None) -> list[str]:
     """Return the kind of the block of each observation that is kept."""
-    found = schedule.places(spans(tenant), made.passed, tenant.spec.slice.tenant, made.schedule, pair)
+    found = passed.places(spans(tenant), made.passed, tenant.spec.slice.tenant, pair or made.members)
     return [place.kind for place in found if place.kept]
 
 
 def spans(tenant: TenantResult) -> list[tuple[int, int]]:
-    return [(row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations]
+    return [(row.start_ns, row.end_ns) for row in tenant.ranks[0].observations]
 
 
 def made_at_rest(tenant: TenantResult, made: Conducted) -> Iterator[tuple[int, int]]:

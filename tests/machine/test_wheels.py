@@ -10,7 +10,7 @@ import pytest
 import torch.cuda
 
 from cotenant.machine import wheels
-from cotenant.machine.wheels import INDEX, DeviceHost, device_host, remedy, wheel_for
+from cotenant.machine.wheels import INDEX, SIZES, DeviceHost, device_host, remedy, wheel_for
 from machine.fakehost import write
 
 HOSTS = {
@@ -62,13 +62,19 @@ def test_kernels_are_those_of_the_pinned_torch() -> None:
 NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.211.01  Release Build  (dvs)  Fri Oct 3"
 
 
-def test_the_set_up_is_told_in_three_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_set_up_is_told_in_four_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels, "device_host", lambda: DeviceHost((90,), "590.1"))
     wheels.main([])
+    wheels.main(["--null-device"])
     wheels.main(["cu126"])
+    monkeypatch.setattr(wheels, "device_host", DeviceHost)
+    wheels.main(["--null-device"])
+    pinned, of_devices = ("cu130", "pinned", SIZES["cu130"]), "devices of sm_90 and driver 590.1 run CUDA 13.0"
     assert capsys.readouterr().out.splitlines() == [
-        *("cu130", "pinned", "devices of sm_90 and driver 590.1 run CUDA 13.0"),
-        *("cu126", f"{INDEX}/cu126", "TORCH_BUILD asks for it"),
+        *(*pinned, of_devices),
+        *(*pinned, of_devices),
+        *("cu126", f"{INDEX}/cu126", "", "TORCH_BUILD asks for it"),
+        *(*pinned, "there is no device, and the null device of the tests needs CUDA's"),
     ]
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from cotenant.launch.schedule import ONLY, WARM_UP_ROUNDS, Block, Schedule
+from cotenant.launch.design.designs import InBlocks
+from cotenant.launch.design.passed import ONLY, Block
+from cotenant.launch.design.shared import WARM_UP_ROUNDS
 from cotenant.stats.kept import BlockSum, Kept, joint, kept, over_rounds, repeats_needed, t_975, warmed_up
+from launch.designed import blocks_in, room
 
 TRUE = 0.9
 
@@ -139,15 +141,16 @@ class Machine:
     def launch(self, chance: np.random.Generator) -> Kept | None:
         """Return the share that the first tenant keeps in one launch."""
         steps_ns = dict.fromkeys(range(self.tenants), round(self.step_s * 1e9))
-        schedule = Schedule(steps_ns, False, self.rounds - WARM_UP_ROUNDS)
+        rounds = InBlocks()._rounds(room(steps_ns, int(chance.integers(2**32))), self.rounds - WARM_UP_ROUNDS)
         times: dict[int, list[float]] = {}
         noise, passed_s, made, ran, of_round = 0.0, 0.0, [], True, {}
-        for block in schedule.blocks(random.Random(int(chance.integers(2**32)))):
-            of_round[block.index] = min(block.round, self.rounds - 1)
+        for block in blocks_in(rounds):
+            of_round[block.index] = block.round
             noise = self.correlation * noise + math.sqrt(1 - self.correlation**2) * chance.normal() * 0.05
             speed = math.exp(noise) * self.speed(block, ran, passed_s, chance)
-            left_out_s, ran = schedule.left_out_ns(0, not ran) / 1e9, 0 in block.awake
+            ran = 0 in block.awake
             if ran:
+                left_out_s = block.left_out_ns[0] / 1e9
                 steps = max(1, round(0.02 / self.step_s))
                 took_s = steps * self.step_s / speed * np.exp(chance.normal(0, 0.01, 400))
                 ends_s = chance.random() * took_s[0] + np.cumsum(took_s)

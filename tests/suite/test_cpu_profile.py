@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
+from cotenant.launch.design.designs import InBlocks
+from cotenant.launch.design.shared import DesignPlan, Room
 from cotenant.suite.jobfile import load
 from workplace import ROOT
 
@@ -32,9 +33,9 @@ depends on: after a change of one the step has to be measured again.
 MS = 1_000_000
 
 
-def of_two(step_ms: float) -> Schedule | None:
-    """Return the schedule of two users of a job within the usual budget."""
-    return within(Schedule(dict.fromkeys((0, 1), round(step_ms * MS)), False, LEAST_ROUNDS), 2 * BUDGET_NS)
+def have_blocks(step_ms: float) -> bool:
+    """Return whether two users of a job have blocks within the usual budget."""
+    return isinstance(InBlocks().plan(Room(dict.fromkeys((0, 1), round(step_ms * MS)))), DesignPlan)
 
 
 def test_every_job_of_users_was_measured_as_it_is() -> None:
@@ -45,8 +46,5 @@ def test_every_job_of_users_was_measured_as_it_is() -> None:
 
 
 def test_two_users_of_every_job_take_turns_within_the_budget_and_of_nearly_all_on_half_as_fast_a_processor() -> None:
-    for name, (step_ms, _) in STEP_MS.items():
-        schedule = of_two(step_ms)
-        assert schedule is not None, name
-        assert schedule.rounds >= LEAST_ROUNDS, name
-    assert [name for name, (step_ms, _) in STEP_MS.items() if of_two(2 * step_ms) is None] == ["convnet_fp16"]
+    assert [name for name, (step_ms, _) in STEP_MS.items() if not have_blocks(step_ms)] == []
+    assert [name for name, (step_ms, _) in STEP_MS.items() if not have_blocks(2 * step_ms)] == ["convnet_fp16"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from guest import Suite
 
+from cotenant.isolation.slices import PEAK_ROOM
 from cotenant.procfs import parse_list
 
 Check = Callable[[Suite], Iterator[str]]
@@ -67,7 +68,8 @@ def hog_died_alone(backend: str) -> Check:
         for record in suite.records():
             counted = record["isolation"]["counters"]
             yield from _equal("processes killed for memory", (counted["oom_kills"] or 0) > 0, record["tenant"] == 0)
-            yield from _equal("peak within the slice", (counted["memory_peak_bytes"] or 0) <= _memory(record), True)
+            held = (counted["memory_peak_bytes"] or 0) <= PEAK_ROOM * _memory(record)
+            yield from _equal("peak within the slice", held, True)
 
     return check
 
@@ -96,6 +98,16 @@ def refused(status: int, *said: str) -> Check:
         for words in said:
             if words not in suite.said:
                 yield f"'{words}' was not said"
+
+    return check
+
+
+def ended_well(*said: str) -> Check:
+    """It ended with status 0, and said this."""
+
+    def check(suite: Suite) -> Iterator[str]:
+        yield from _equal("exit status", suite.status, 0)
+        yield from (f"'{words}' was not said" for words in said if words not in suite.said)
 
     return check
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,9 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 CGROUPS = Path("/sys/fs/cgroup")
 MARK = "COTENANT_TEST"
 USER = "user"
+PATIENCE_S = 900.0
+"""The end of every wait for something that has to come: an emulated processor beside load is 50 times slower."""
 PLAIN = CGROUPS / "plain"
 HIDE = "mount -t tmpfs none /run/systemd"
 """A command that hides systemd as init from the processes of a mount namespace."""
+SHARE = Path(os.environ.get("SHARE", "/share"))
+"""The host's packages."""
+VENV = Path("/var/tmp/venv")
 Start = Callable[[list[str], dict[str, str]], list[str]]
 """How a command line is started: wraps it, given the environment that it shall have."""
 
@@ -79,8 +85,23 @@ def as_cgroup_setup_says(line: list[str], env: dict[str, str]) -> list[str]:
     return _alone(without_session(line, env), HIDE, CGROUPS / f"cotenant.{USER}")
 
 
+def logged_in(line: list[str], env: dict[str, str]) -> list[str]:
+    """The user behind a login: PAM asks systemd for a session."""
+    return ["su", "--login", USER, "--command", shlex.join(["env", *(f"{name}={env[name]}" for name in env), *line])]
+
+
+def in_user_scope(*properties: str) -> Start:
+    """The user in a scope that the user's manager has made for something else, with these properties."""
+
+    def start(line: list[str], env: dict[str, str]) -> list[str]:
+        words = [f"--property={word}" for word in properties]
+        return as_user(["systemd-run", "--user", "--scope", "--quiet", *words, *line], env)
+
+    return start
+
+
 def as_user(line: list[str], env: dict[str, str]) -> list[str]:
-    """The user's own session, as a login makes one."""
+    """The user beside a session of theirs, with its bus."""
     uid = pwd.getpwnam(USER).pw_uid
     bus = {"XDG_RUNTIME_DIR": f"/run/user/{uid}", "DBUS_SESSION_BUS_ADDRESS": f"unix:path=/run/user/{uid}/bus"}
     return without_session(line, env | bus)
@@ -98,10 +119,19 @@ def add_user() -> None:
         subprocess.run(["useradd", "--create-home", USER], check=True)
     subprocess.run(["loginctl", "enable-linger", USER], check=True)
     bus = Path(f"/run/user/{pwd.getpwnam(USER).pw_uid}/bus")
-    until(bus.exists, 60)
+    until(bus.exists)
 
 
-def until(true: Callable[[], Any], limit_s: float) -> float | None:
+def make_environment() -> None:
+    """Have the environment that run.sh would make, with the host's packages in it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(VENV)], check=True)
+    (packages,) = VENV.glob("lib/python*/site-packages")
+    (packages / "share.pth").write_text(f"{SHARE}\n")
+    pins = subprocess.run(["sha256sum", "requirements.txt"], cwd=ROOT, capture_output=True, check=True)
+    (VENV / ".cotenant-run").write_bytes(pins.stdout)
+
+
+def until(true: Callable[[], Any], limit_s: float = PATIENCE_S) -> float | None:
     """Poll; return after how many seconds it was true, or None where the time ran out."""
     begin_s = time.monotonic()
     while not true():
@@ -113,10 +143,12 @@ def until(true: Callable[[], Any], limit_s: float) -> float | None:
 
 @dataclass
 class Suite:
-    """One suite of witnesses in a folder of its own."""
+    """One suite of witnesses in a folder of its own, or another command there."""
 
     name: str
     start: Start
+    command: tuple[str, ...] = ()
+    """Words that are run in the checkout in the place of a suite of witnesses."""
     flags: tuple[str, ...] = ()
     words: dict[str, Any] = field(default_factory=dict)
     said: str = ""
@@ -145,11 +177,13 @@ class Suite:
             "HOME": str(self.folder),
             "BASE": str(self.folder / "base"),
             "TMPDIR": str(self.folder / "tmp"),
+            "VENV": str(VENV),
             "COTENANT_LOCK": str(self.folder / "lock"),
             MARK: self.name,
         }
         jobs = ["--jobs", str(self.folder / "jobs.json"), "--reserve", "384M"]
-        return self.start([sys.executable, str(ROOT / "run.py"), *jobs, *self.flags], env)
+        words = self.command or (sys.executable, str(ROOT / "run.py"), *jobs)
+        return self.start([*words, *self.flags], env)
 
     @contextlib.contextmanager
     def started(self) -> Iterator[subprocess.Popen[str]]:
@@ -160,7 +194,7 @@ class Suite:
             ) as process,
         ):
             yield process
-            self.status = process.wait(300)
+            self.status = process.wait(PATIENCE_S)
             said.seek(0)
             self.said = said.read()
 
@@ -196,7 +230,7 @@ class Suite:
 
     def destroy(self) -> None:
         """Kill the processes that are left, so that the next row begins on a quiet machine."""
-        until(lambda: not [os.kill(pid, signal.SIGKILL) for pid in self.processes()], 30)
+        until(lambda: not [os.kill(pid, signal.SIGKILL) for pid in self.processes()])
 
 
 def cgroups() -> set[Path]:

@@ -19,7 +19,8 @@ SIGNALS = {"runner": signal.SIGKILL, "interrupt": signal.SIGINT, "stop": signal.
 ENDS = (*SIGNALS, "timeout", "tenant", "memory")
 MOST_S = 3.5
 """After the first border, of a schedule that lasts 30 s and more."""
-TO_BEGIN_S = 200
+TO_BEGIN_S = 50
+"""The time that a launch which ends by its time has before that."""
 FLAGS = ("--users", "2", "--baseline", "blocks", "--budget", "300")
 
 
@@ -45,9 +46,9 @@ def ended(suite: Suite, end: str, chance: random.Random, limit_s: float) -> Iter
     after_s = chance.uniform(0.2, MOST_S)
     suite.flags = FLAGS
     if end == "timeout":
-        suite.flags = (*FLAGS, "--timeout", str(after_s + TO_BEGIN_S / 4))
+        suite.flags = (*FLAGS, "--timeout", str(after_s + TO_BEGIN_S))
     with suite.started() as process:
-        began_s = until(lambda: frozen() or process.poll() is not None, TO_BEGIN_S)
+        began_s = until(lambda: frozen() or process.poll() is not None)
         if began_s is None or process.poll() is not None:
             yield "nobody was ever held still"
         if end not in ("memory", "timeout"):
@@ -60,7 +61,7 @@ def ended(suite: Suite, end: str, chance: random.Random, limit_s: float) -> Iter
                 yield f"{frozen()} are frozen {limit_s} s after the death of one"
                 break
             time.sleep(0.05)
-        if end not in ("runner", "tenant", "memory") and until(lambda: process.poll() is not None, 60) is None:
+        if end not in ("runner", "tenant", "memory") and until(lambda: process.poll() is not None) is None:
             yield "the runner did not end"
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from cotenant.api.records import Tell, chosen_jobs, of_suite, read
 from cotenant.api.result import Result
 from cotenant.checkout import output_directory
 from cotenant.errors import CotenantError
+from cotenant.frames import pl
 from cotenant.results.columns import JOB
 from cotenant.results.table import AT, Rows
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.frames import pl
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.journal import FILE
 from cotenant.results.read import Records, read_records

@@ -8,9 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Literal, get_args
 
-import polars as pl
-
 from cotenant.api.tables import ResultTable, TableName, table
+from cotenant.frames import pl
 from cotenant.report.answer import answer, job_shares, kept_of_all
 from cotenant.report.problems import Loss, ReportedFinding
 from cotenant.report.summary import JobSummary, Summary, summarise

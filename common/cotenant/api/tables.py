@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Literal
 
-import polars as pl
 from rich.console import Console
 
 from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError
+from cotenant.frames import pl
 from cotenant.report.beside import mix_blocks
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from cotenant.api.records import is_meant, no_record, refused, unvouched
 from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
+from cotenant.frames import pl
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped
 from cotenant.results.exports import OTHER_FILE, WRITERS, write

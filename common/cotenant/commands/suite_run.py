@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shlex
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM, output_directory
+from cotenant.commands.given import LaunchFlags, SuiteFlags
 from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.suite_options import cluster_flags, options_of
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, shortage
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
@@ -36,13 +36,13 @@ from cotenant.results.last import last_in
 from cotenant.results.record import Record
 from cotenant.stats.duet import ratio_over_launches
 from cotenant.stats.verdict import Verdict
-from cotenant.text import sender_of
+from cotenant.text import many, sender_of, verb
 
 if TYPE_CHECKING:
     from cotenant.report.live import LiveView
 
 
-def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str, ...]) -> int:
+def run_suite(given: SuiteFlags, ours: Sequence[str], others: tuple[str, ...]) -> int:
     """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` behind it.
 
     Returns the exit status. Raises CotenantError.
@@ -62,13 +62,13 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     return _preview_or_run(given, options, machine)
 
 
-def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
+def run_suite_of(given: LaunchFlags, options_on: Callable[[Machine], Options]) -> int:
     """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
     machine = discover()
     return _preview_or_run(given, options_on(machine), machine)
 
 
-def _preview_or_run(given: argparse.Namespace, options: Options, machine: Machine) -> int:
+def _preview_or_run(given: LaunchFlags, options: Options, machine: Machine) -> int:
     suite = PreparedSuite(options, machine)
     if given.dry:
         _print_dry(suite, given)
@@ -90,7 +90,7 @@ def _show(options: Options, machine: Machine, form: str) -> int:
     return EXIT_PASSED
 
 
-def _print_dry(suite: PreparedSuite, given: argparse.Namespace) -> None:
+def _print_dry(suite: PreparedSuite, given: LaunchFlags) -> None:
     """Print the launches that would run."""
     if given.format == "json":
         tell_document(dry_document(suite))
@@ -101,7 +101,7 @@ def _print_dry(suite: PreparedSuite, given: argparse.Namespace) -> None:
         tell("\n".join(dry_lines(suite.starts)))
 
 
-def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
+def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
     """Run the suite. With `--format json` only the document goes to standard output, all else to standard error."""
     suite.settle()
     suite.check_room()
@@ -124,7 +124,7 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
     finally:
         # Also if a full disk has ended it halfway.
         if records:
-            _print_results(records, suite.before, given)
+            _print_results(records, suite, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
     if interrupted:
         where = f"the records so far are in {options.paths.output}"
@@ -190,7 +190,7 @@ def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
     known = [last.get(start.names[0]) for start in suite.starts]
-    by_blocks = [start.takes_turns or bool(start.refusal) for start in suite.starts]
+    by_blocks = [start.design.takes_turns or bool(start.design.refusal) for start in suite.starts]
     seconds = [
         launch.seconds if launch is not None and launch.by_blocks is alike else None
         for alike, launch in zip(by_blocks, known, strict=True)
@@ -238,12 +238,23 @@ def is_slower(records: Sequence[Record]) -> bool:
     return bool(ratios) and ratio_over_launches([ratio.estimates for ratio in ratios]).verdict is Verdict.SLOWER
 
 
-def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
-    """Print the records' results, after the last launch: the modules that read records take a while to import."""
+def _print_results(records: Sequence[Record], suite: PreparedSuite, given: LaunchFlags) -> None:
+    """Print the records' results, or why that cannot be done and where they are."""
+    try:
+        _print_tables(records, suite.before, given)
+    except BaseException as error:  # polars's panic is no Exception.
+        if (short := shortage(error)) is None:
+            raise
+        output = suite.options.paths.output
+        kept = f"{many(len(records), 'record')} {verb(len(records))} in {output}"
+        warn(f"There is no table: {short} {kept}: {_report_command(output)} shows them.")
+
+
+def _print_tables(records: Sequence[Record], before: Collection[Finding], given: LaunchFlags) -> None:
+    """Print the tables, after the last launch: the modules that read records take a while to import."""
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.jobs import jobs_grid
-        from cotenant.report.pressure import pressure_curves, pressure_grid
         from cotenant.report.renderers import show
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
@@ -256,8 +267,6 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
         tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
-        if curves := pressure_curves(summary):
-            show([pressure_grid(curves)])
 
 
 def _report_command(output: Path) -> str:

@@ -42,6 +42,8 @@ class SelfTest:
     """Results of a child with torch. Errors are "" where all went well; `died` says how the child itself ended."""
 
     died: str = ""
+    timed_out: bool = False
+    """Whether it died of its time: the torch of a slow disk is not a broken one."""
     torch: str = ""
     torch_error: str = ""
     built_for: str = ""

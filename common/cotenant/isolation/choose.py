@@ -10,17 +10,17 @@ from pathlib import Path
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, info, warning
 from cotenant.isolation import scope
-from cotenant.isolation.backend import WEIGHT, Backend, NotIsolatedError, Refusal
+from cotenant.isolation.backend import SETUP_SCRIPT, WEIGHT, Backend, NotIsolatedError, Refusal
 from cotenant.isolation.runs import checked_base
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
-from cotenant.isolation.v2 import DELEGATION, V2
+from cotenant.isolation.v2 import V2
 from cotenant.machine.limits import Mounts, quota_processors
 from cotenant.machine.space import host_memory
 from cotenant.machine.virtual import batch_system
 
 BY_CGROUPS = "slices by cgroups: --isolation require says what they need"
-CPUSET = f"the controller cpuset: {DELEGATION}"
+CPUSET = f"the controller cpuset, delegated to us: {SETUP_SCRIPT}"
 PIDS = "the controller pids, in the kernel and delegated to us"
 PRESSURE = "psi=1 on the kernel's command line"
 UNIFIED = "cgroup v2: systemd.unified_cgroup_hierarchy=1 on the kernel's command line"

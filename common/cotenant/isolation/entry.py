@@ -11,8 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cotenant.errors import shortage
 from cotenant.isolation import enter
 from cotenant.isolation.backend import NotExecutableError, NotIsolatedError, SliceEntry
+from cotenant.isolation.open_files import give_callers_limits
 from cotenant.isolation.slice import Slice
 from cotenant.machine.nvidia import mps_daemon
 
@@ -29,7 +31,7 @@ def start(
     """
     line = [sys.executable, "-I", "-S", enter.__file__, *entry_words(entry, channel, os.getpid()), "--", *command]
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             line,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -41,7 +43,9 @@ def start(
     except (OSError, ValueError) as error:  # ValueError: a variable's name with `=`, a word with a NUL.
         if isinstance(error, OSError) and error.errno == errno.E2BIG:
             raise NotExecutableError(f"{command[0]} could not be executed: {error.strerror}") from error
-        raise NotIsolatedError(f"no user can be started: {error}") from error
+        raise NotIsolatedError(f"no user can be started: {shortage(error) or error}") from error
+    give_callers_limits(process.pid)
+    return process
 
 
 def entry_words(entry: SliceEntry, channel: int, runner: int) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from cotenant.isolation.backend import NotIsolatedError, Refusal
+from cotenant.isolation.backend import SETUP_SCRIPT, NotIsolatedError, Refusal
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2tree import ESSENTIAL, controllers, systemd_runs
 from cotenant.machine.limits import V2, Mounts, memory_limit, quota_processors
@@ -25,6 +25,8 @@ SCOPE_VARIABLE = "COTENANT_SCOPE"
 """The name of the run that was started again: exec keeps a process's number and start, so no other run believes it."""
 TRIAL_LIMIT_S = 60.0
 SESSION = "Log in as this user, by ssh or machinectl shell and not by su: that gives a session to ask."
+LIMITED = "Let the unit that sets them delegate its cgroup (Delegate=yes), or start the suite outside of them."
+UNITS = Path("/etc/systemd/system")
 
 
 def is_inside() -> bool:
@@ -35,6 +37,43 @@ def is_inside() -> bool:
 def may_be_asked_for(mounts: Mounts) -> bool:
     """Whether systemd makes the cgroups here: not inside a job, which a scope would leave, nor where v1 has memory."""
     return systemd_runs() and not batch_system() and not any(name in mounts.v1 for name in ESSENTIAL)
+
+
+def has_delegated(cgroup: Path) -> bool:
+    """Whether a user's manager says that it has delegated this cgroup of a unit.
+
+    Before systemd 254 it leaves no mark, and the user can write to every cgroup of the manager alike; but it takes the
+    controllers of those that are not delegated back, and with them each limit.
+    """
+    if not os.geteuid() or not os.access(cgroup / "cgroup.subtree_control", os.W_OK):
+        return False
+    try:
+        ended = subprocess.run(
+            ["systemctl", "--user", "show", "--property=Delegate,ControlGroup", "--", cgroup.name],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TRIAL_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    said = dict(line.partition("=")[::2] for line in ended.stdout.splitlines())
+    # A unit of this name may be another, elsewhere.
+    return said.get("Delegate") == "yes" and str(cgroup).endswith(said.get("ControlGroup") or "/")
+
+
+def cpusets_remedy() -> str:
+    """Return what has this user's sessions be delegated cpusets: the script or, where it has run, a new login."""
+    unit = f"user@{os.geteuid()}.service"
+    again = "log out everywhere and in again"
+    if (UNITS / f"{unit}.d/cotenant.conf").exists():
+        return f"They are delegated from the next login on: {again}, or as root: systemctl restart {unit}."
+    return (
+        f"{SETUP_SCRIPT}, then {again}. (Or as root: systemctl edit {unit}, with the line "
+        "Delegate=cpu cpuset io memory pids below [Service].)"
+    )
 
 
 def offered(mounts: Mounts) -> frozenset[str]:
@@ -50,7 +89,7 @@ def refusal(mounts: Mounts) -> Refusal | None:
     shared = {mounts.v2, *managers, managers[-1] / ("app.slice" if os.geteuid() else "system.slice")}
     left = replace(mounts, chains={V2: tuple(level for level in mounts.chain() if level not in shared)})
     if memory_limit(left) or quota_processors(left) or any(read_text(at / "cpuset.cpus") for at in left.chain()):
-        return Refusal("a scope of systemd's would leave the limits that we are under")
+        return Refusal("a scope of systemd's would leave the limits that we are under", LIMITED)
     try:
         ended = subprocess.run(
             [*_words(), "true"],

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import Location, ReadBack, Refusal, remedy_inside
+from cotenant.isolation.backend import SETUP_SCRIPT, Location, ReadBack, Refusal, remedy_inside
 from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
 from cotenant.isolation.slice import Slice
@@ -31,7 +31,7 @@ COUNTED = {
     "pids_refused": ("pids", "pids.events", "max"),
     "oom_kills": ("memory", "memory.oom_control", "oom_kill"),
 }
-SETUP = "Run as root, or let ./cgroup_setup.sh make a base for you."
+SETUP = f"Run as root, or {SETUP_SCRIPT} makes a base for you."
 
 
 class V1Slice(CgroupSlice):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs, scope
-from cotenant.isolation.backend import Location, NotIsolatedError, ReadBack, Refusal, remedy_inside
+from cotenant.isolation.backend import SETUP_SCRIPT, Location, NotIsolatedError, ReadBack, Refusal, remedy_inside
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slice import Slice
@@ -23,14 +23,8 @@ from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.procfs import described, format_list
 
-DELEGATION = f"systemctl edit user@{os.getuid()}.service with Delegate=cpu cpuset io memory pids"
-"""Delegation for this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""
-SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
-ALONE = "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."
-CPUSETS = (
-    f"As root: {DELEGATION}, written below a line [Service]; then log out everywhere and in again. "
-    "(./cgroup_setup.sh --install-drop-in does it.)"
-)
+SETUP = f"Run as root, or {SETUP_SCRIPT} makes a cgroup for you: start the suite in it."
+ALONE = f"Start the suite alone in a cgroup: {SETUP_SCRIPT} makes one."
 
 COUNTED = {
     "memory_peak_bytes": ("memory", "memory.peak"),
@@ -169,11 +163,13 @@ class V2(CgroupBackend):
             return Refusal(f"{here.reason}, and {refusal.reason}", refusal.remedy or here.remedy)
         handed = scope.offered(self._mounts)
         if missing := [name for name in ESSENTIAL if name not in handed]:
-            return Refusal(f"{here.reason}, and systemd delegates no controller {missing[0]} to us", CPUSETS)
+            return Refusal(
+                f"{here.reason}, and systemd delegates no controller {missing[0]} to us", scope.cpusets_remedy()
+            )
         self.starts_again = True
         self._hold(tree.top, handed)
         if "cpuset" not in handed:
-            return Refusal("systemd delegates memory, but no cpusets to us", CPUSETS, partial=True)
+            return Refusal("systemd delegates memory, but no cpusets to us", scope.cpusets_remedy(), partial=True)
         return None
 
     def clear_run(self, run: str) -> None:
@@ -245,18 +241,18 @@ class V2(CgroupBackend):
             reason = f"others live in {tree.top}, which could not be divided then: {described(strangers[0])}"
             return Refusal(reason, remedy_inside(ALONE))
         if "cpuset" not in offered:
-            remedy = CPUSETS if scope.may_be_asked_for(self._mounts) else remedy_inside(SETUP)
+            remedy = scope.cpusets_remedy() if scope.may_be_asked_for(self._mounts) else remedy_inside(SETUP)
             return Refusal(f"{tree.top} has no controller cpuset", remedy, partial=True)
         return None
 
     def _is_delegated(self, top: Path) -> bool:
-        """A base by name is its namer's business; without systemd, root and whoever ./cgroup_setup.sh served decide.
+        """A base by name is its namer's business, a scope that we have asked for is ours.
 
-        A scope that we have asked for is ours: a user's manager (of systemd 252) does not mark it.
+        Without systemd root decides, and its owner: nobody takes back what root has given to a user.
         """
         if self._named or is_marked(top) or scope.is_inside():
             return True
-        return not systemd_runs() and (os.geteuid() == 0 or top.name.startswith(OURS))
+        return scope.has_delegated(top) if systemd_runs() else os.geteuid() == 0 or is_own(top)
 
 
 def _tree(mounts: Mounts, base: str | None) -> Tree | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cotenant.launch.crowd import Searcher
+from cotenant.launch.design.designs import Searcher
 from cotenant.stats.capacity import (
     NOBODY,
     NOISE,

@@ -6,7 +6,6 @@ The runner's own loop calls it, so that no tenant is frozen without the knowledg
 from __future__ import annotations
 
 import contextlib
-import random
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,13 +13,15 @@ from dataclasses import dataclass, field
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.slice import Slice
-from cotenant.launch.duet import DuetSchedule
-from cotenant.launch.schedule import ALL, HOME, LATEST_NS, ONLY, TURN, WARM_UP_ROUNDS, Block, Passed, Schedule
+from cotenant.launch.design.passed import ALL, HOME, Block, Kind, Passed, SeenSoFar
+from cotenant.launch.design.shared import Rounds, blocks_of
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.kept import Spent
 
 HELD_WITHIN_NS = 2_000_000_000
 """A process in a driver's call stops when the call returns; a tenant that takes longer than this makes a block void."""
+LATEST_NS = 1_000_000_000
+"""A block that lasted so much longer than planned was disturbed: the runner was stopped, or got no processor."""
 POLL_S = 0.0002
 REST = "rest"
 """The kind of a block for a tenant that is frozen in it."""
@@ -28,44 +29,40 @@ REST = "rest"
 
 @dataclass(slots=True)
 class Conducted:
-    """A schedule as it was carried out: its blocks in order, the times of borders, each tenant's use of processors.
+    """A launch's blocks as they were carried out, in order, the times of borders, each tenant's use of processors.
 
-    `planned` is the number of planned blocks. `spent` is by tenant and by the tenants that ran, and empty if processor
-    time is not counted. `unheld` says how often each tenant was not frozen in time. `members` are the tenants whose
-    meeting is evaluated: one pair of several, else all.
+    `complete` says whether it made all planned rounds. `spent` is by tenant, then by kind of block and the tenants that
+    ran, and empty if processor time is not counted. `unheld` says how often each tenant was not frozen in time. Of its
+    `residents` the meeting of `members` is evaluated.
     """
 
-    schedule: Schedule
     held_by: str
-    planned: int
     members: frozenset[int]
+    residents: int
+    complete: bool = False
     processor_ns: int = 0
     """The runner's processor time that conducting took."""
     passed: list[Passed] = field(default_factory=list)
     borders_ns: list[int] = field(default_factory=list)
-    spent: dict[int, dict[frozenset[int], Spent]] = field(default_factory=dict)
+    spent: dict[int, dict[tuple[Kind, frozenset[int]], Spent]] = field(default_factory=dict)
     unheld: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds that have begun, without the one for the warm-up."""
+        return max((one.block.round for one in self.passed), default=0)
 
     def spent_of(self, tenant: int) -> dict[str, Spent]:
         """Return a tenant's use of processors by kind of block: beside all other members, alone, and at rest."""
         kinds: dict[str, Spent] = {}
-        for awake, spent in self.spent.get(tenant, {}).items():
-            if kind := self._kind(awake, tenant):
-                kinds.setdefault(kind, Spent()).add(spent.processor_ns, spent.lasted_ns)
+        for (kind, awake), spent in self.spent.get(tenant, {}).items():
+            if kind != ALL or awake == self.members or tenant not in awake:
+                kinds.setdefault(kind if tenant in awake else REST, Spent()).add(spent.processor_ns, spent.lasted_ns)
         return kinds
-
-    def _kind(self, awake: frozenset[int], tenant: int) -> str:
-        if tenant not in awake:
-            return REST
-        if awake == self.members:
-            return ALL
-        if isinstance(self.schedule, DuetSchedule):
-            return TURN
-        return ONLY if len(awake) == 1 else ""
 
 
 class Conductor:
-    """Takes a launch's tenants through the blocks of a schedule from t0 on, each to the slot that a block gives it.
+    """Takes a launch's tenants through the blocks of a design from t0 on, each to the slot that a block gives it.
 
     `over` is true after the last block; `stop` lets all tenants go on at once, in their own slices, at any moment. It
     stops by itself if a tenant cannot be moved: `unmoved` is that tenant's number, and the reason.
@@ -73,21 +70,20 @@ class Conductor:
 
     def __init__(
         self,
-        schedule: Schedule,
+        rounds: Rounds,
         tenants: Collection[Tenant],
         t0_ns: int,
         count: Callable[[], Mapping[int, int]],
-        chance: random.Random | None = None,
-        clock_ns: Callable[[], int] = time.perf_counter_ns,
         slots: Sequence[Slice] = (),
+        numbers: Mapping[int, int] | None = None,
+        clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """`count` returns each tenant's processor time in ns, without those whose time is not counted."""
+        """`count` returns each tenant's processor time in ns, without those whose time is not counted; `numbers` are
+        the steps in an observation of each."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
         self._slots = slots
         self._at = dict.fromkeys(self._tenants, HOME)
-        self._chance = chance or random.SystemRandom()
-        blocks = [*schedule.blocks(self._chance)]
-        self._blocks = iter(blocks)
+        self._blocks = blocks_of(rounds)
         self._clock_ns = clock_ns
         self._block: Block | None = next(self._blocks)
         self._start_ns = t0_ns
@@ -100,24 +96,13 @@ class Conductor:
         self._counted_since_ns = t0_ns
         held_by = {tenant.live.held_by for tenant in tenants}
         named = str(*held_by) if len(held_by) == 1 else ""
-        self.conducted = Conducted(schedule, named, len(blocks), frozenset(self._tenants))
+        self.conducted = Conducted(named, frozenset(self._tenants), len(self._tenants))
+        rows = {index: tenant.ranks[0].observations for index, tenant in self._tenants.items()}
+        self._seen = SeenSoFar(self.conducted.passed, rows, numbers or {})
 
     @property
     def over(self) -> bool:
         return self._block is None
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether the last planned block is over now; another one may still be added."""
-        return self._block is not None and self._block.index == self.conducted.planned - 1 and not self.due_s()
-
-    @property
-    def whole_rounds(self) -> int:
-        """The number of rounds that have passed after the warm-up, if one has just ended; else 0."""
-        block, passed = self._block, self.conducted.passed
-        if block is None or not passed or passed[-1].block.round == block.round:
-            return 0
-        return block.round - WARM_UP_ROUNDS
 
     def due_s(self) -> float:
         """Return the seconds until the next border."""
@@ -135,19 +120,8 @@ class Conductor:
         if not self.due_s():
             self._cross(self._block)
 
-    def follow(self, schedule: Schedule) -> None:
-        """Go on by another schedule, whose blocks so far have the same tenants awake."""
-        if self._block is not None:
-            blocks = [*schedule.blocks(self._chance)]
-            self._blocks = iter(blocks[self._block.index + 1 :])
-            self.conducted.schedule, self.conducted.planned = schedule, len(blocks)
-
-    def end_with_this_block(self) -> None:
-        """Let no other block follow: after a whole round this one is the closing block of all tenants."""
-        self._blocks = iter(())
-
     def stop(self) -> None:
-        """End the schedule now, and let all tenants go on in their own slices. Never raises."""
+        """End the blocks now, and let all tenants go on in their own slices. Never raises."""
         self._block = None
         for index in [index for index, slot in self._at.items() if slot != HOME]:
             with contextlib.suppress(NotIsolatedError):  # A tenant left elsewhere is found when limits are verified.
@@ -156,15 +130,15 @@ class Conductor:
 
     def _cross(self, block: Block) -> None:
         began_ns = time.process_time_ns()
-        following = next(self._blocks, None)
-        end_ns = self._clock_ns()
-        # It was so much longer than planned that it is unknown which tenants ran in it.
-        is_late = end_ns - self._start_ns > block.lasting_ns + LATEST_NS
-        if is_late:
+        # The design sees the block that ends now, and may think before the border.
+        self.conducted.passed.append(self._passed(block))
+        following = self._following()
+        self.conducted.passed[-1] = passed = self._passed(block)
+        end_ns = passed.end_ns
+        if self._is_late(block, end_ns):
             # While the runner is stopped the reaper lets all go on: nobody is held for certain.
             self._unheld = [*self._frozen]
-        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, bool(self._unheld) or is_late))
-        running = self.conducted.schedule.everybody if following is None else following.awake
+        running = dict.fromkeys(self._tenants, HOME) if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]
         # Who was not held in time may still run.
@@ -183,6 +157,23 @@ class Conductor:
         self.conducted.borders_ns.append(self._start_ns - end_ns)
         self.conducted.processor_ns += time.process_time_ns() - began_ns
 
+    def _passed(self, block: Block) -> Passed:
+        """Return a block that ends now."""
+        end_ns = self._clock_ns()
+        return Passed(block, self._start_ns, end_ns, bool(self._unheld) or self._is_late(block, end_ns))
+
+    def _is_late(self, block: Block, end_ns: int) -> bool:
+        """Return whether a block was so much longer than planned that it is unknown which tenants ran in it."""
+        return end_ns - self._start_ns > block.lasting_ns + LATEST_NS
+
+    def _following(self) -> Block | None:
+        """Return the block that follows the last one that has passed; None after the last one of all."""
+        try:
+            return self._blocks.send(self._seen)
+        except StopIteration as ended:
+            self.conducted.complete = ended.value
+            return None
+
     def _move(self, index: int, slot: int) -> None:
         """Move a tenant to the processors of a slot. Raises NotIsolatedError if the kernel refuses."""
         tenant = self._tenants[index]
@@ -194,7 +185,7 @@ class Conductor:
         awaited = []
         for index in indices:
             self._frozen.setdefault(index, now_ns)
-            with contextlib.suppress(OSError):  # It has ended, which will end the schedule.
+            with contextlib.suppress(OSError):  # It has ended, which will end the blocks.
                 self._tenants[index].live.freeze()
                 awaited.append(index)
         while awaited := [index for index in awaited if not self._is_held(index)]:
@@ -228,7 +219,7 @@ class Conductor:
         self._counted = counted
         if self._unheld:
             return
-        awake = frozenset(block.awake)
+        ran = block.kind, frozenset(block.awake)
         for index in before.keys() & counted.keys():
-            spent = self.conducted.spent.setdefault(index, {}).setdefault(awake, Spent())
+            spent = self.conducted.spent.setdefault(index, {}).setdefault(ran, Spent())
             spent.add(counted[index] - before[index], end_ns - self._counted_since_ns)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from cotenant.errors import CotenantError
-from cotenant.launch.crowd import Crowd, Searcher, blocks_in_a_round, opening_of
+from cotenant.launch.design.designs import InCrowds, Searcher
 from cotenant.launch.heading import callers_part, tenancy
 from cotenant.launch.needs import check_memory
 from cotenant.launch.prepared import PreparedSuite
@@ -123,8 +123,8 @@ class SuiteLaunches:
         return use
 
     def _launch_crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str, folder: str) -> list[Record]:
-        chooses = Crowd(crowd, self.step, of_rates=self._requirement.kind == "rate")
-        options = replace(self._of_users(users), crowd=chooses)
+        design = InCrowds(crowd, self.step, of_rates=self._requirement.kind == "rate")
+        options = replace(self._of_users(users), crowd=design)
         if pressure:
             folder, options = f"beside-{pressure}", self._beside(options, users, pressure)
         return self._launch(options, folder, budget_s)
@@ -206,9 +206,8 @@ def _steps_ns(record: Record) -> dict[int, list[int]]:
     except msgspec.ValidationError:
         return {}
     steps: dict[int, list[int]] = defaultdict(list)
-    first, of_round = opening_of(record.tenants), blocks_in_a_round(record.tenants)
     if len(rows) == len(record.observations):
         for made, times_ns in zip(record.observations, rows, strict=True):
-            if made.kept and made.kind == "all" and made.block is not None:
-                steps[(made.block - first) // of_round] += times_ns
+            if made.kept and made.kind == "all" and made.round is not None:
+                steps[made.round] += times_ns
     return {number: times_ns for number, times_ns in steps.items() if times_ns}

@@ -13,9 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotenant.launch.alone import QUICK_KEPT_S
-from cotenant.launch.duet import DUET_BUDGET_NS
 from cotenant.launch.limits import Limits
-from cotenant.launch.schedule import BUDGET_NS
 from cotenant.launch.start import Start
 
 MOST_S, KEPT_BACK_S = 600.0, 60.0
@@ -52,15 +50,12 @@ def starting_s(start: Start, times: float) -> float:
 
 def usual_s(start: Start) -> float:
     """Return the most seconds that a launch measures if the suite's time is not limited."""
-    if any(spec.duet is not None for spec in start.specs):
-        return DUET_BUDGET_NS / 1e9
-    turns = len(start.specs) if start.pairing is None else 2 * len(start.pairing.pairs)
-    return turns * BUDGET_NS / 1e9
+    return start.design.usual_ns(len(start.specs)) / 1e9
 
 
 def measured_s(start: Start, limits: Limits) -> float | None:
     """Return the seconds that a launch measures under these limits; None if its job only gives counts."""
-    if start.takes_turns:
+    if start.design.takes_turns:
         return limits.settle_s + (limits.budget_s or usual_s(start))
     said_s = limits.budget_s or limits.at_least_s
     return limits.settle_s + said_s + QUICK_KEPT_S * len(start.goes_on) if said_s else None

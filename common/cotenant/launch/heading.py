@@ -61,15 +61,15 @@ def callers_part(suite: PreparedSuite) -> list[str]:
 
 def _launches(suite: PreparedSuite) -> str:
     alone = sum(start.solo for start in suite.starts)
-    launches, kind = many(len(suite.starts), "launch", "es"), suite.options.baseline
+    launches, kind = many(len(suite.starts), "launch"), suite.options.baseline
     if suite.options.repetitions > 1:
         launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
         return launches
-    if any(start.takes_turns for start in suite.starts):
+    if any(start.design.takes_turns for start in suite.starts):
         by_turns = "what each keeps is measured within them, by turns"
         return f"{launches} (baseline blocks: {by_turns})"
-    if refusals := [start.refusal for start in suite.starts if start.goes_on]:
+    if refusals := [start.design.refusal for start in suite.starts if start.goes_on]:
         kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"
         return f"{launches} (baseline quick: {kinds}; no blocks, as {refusals[0]})"
     if not alone:
@@ -94,7 +94,7 @@ def device_line(made: Plan, launches: int, class_name: str | None = None, strang
     beside = ", beside processes of others" if strangers else ""
     return (
         f"{models} of {gib(memory) if memory else 'unknown memory'}, {sizes}: {_sharing(made.slices)}{beside}; "
-        f"{many(launches, 'launch', 'es')}"
+        f"{many(launches, 'launch')}"
     )
 
 

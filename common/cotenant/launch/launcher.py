@@ -56,11 +56,8 @@ class Launcher:
                 sampling,
                 self.observer,
                 logs,
-                start.takes_turns,
-                start.pairing,
-                start.crowd,
+                start.design,
                 {each.tenant for each in start.goes_on},
-                start.refusal,
                 variables,
             )
             counts = self._counts()

@@ -9,24 +9,21 @@ from typing import Any
 from cotenant.isolation.slice import Slice
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.conductor import Conductor
-from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
+from cotenant.launch.design.passed import is_narrow
+from cotenant.launch.design.shared import Rounds
 from cotenant.launch.limits import Limits
-from cotenant.launch.pairing import PairSchedule
-from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
+from cotenant.launch.rank import Go, Rank, RankPhase
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.stats.budget import Amount, latest_ns
-from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
+from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 
 READING_S = 0.1
 GO_DELAY_NS = 50_000_000
 LOOKS = 20
 """After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it more
 likely to find an interval that is narrow by chance."""
-PAIRED = 0.9
-"""Share of a launch's remaining time, once steps are timed, that its pairs may take."""
 SPENT = 1.25
 """Observations end after so many budgets, if an interval has enough of them: all are made if steps are only a little
 slower than in the warm-up."""
@@ -44,12 +41,10 @@ class MeasuredLoad:
         given: Mapping[int, Allowance],
         sampling: Meters,
         tenants: Collection[Tenant],
-        schedule: Schedule | None = None,
+        rounds: Rounds | None = None,
         slots: Sequence[Slice] = (),
-        left_s: float = 0.0,
-        crowd: Crowd | None = None,
     ) -> None:
-        """`left_s` are the seconds until the launch reaches its time limit, which a parted schedule keeps to."""
+        """The tenants go through `rounds`, and meet in `slots`; without rounds all run until each has its amount."""
         # It looks at all processes of the host, which would delay GO if t0 were known already.
         self.work = WorkReadings(tenants)
         self._sampling = sampling
@@ -57,21 +52,17 @@ class MeasuredLoad:
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
-        self._late_ns = self._start_ns + round(left_s * 1e9)
         self.t0_ns = self._start_ns + GO_DELAY_NS
         settle_ns = round(limits.settle_s * 1e9)
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns, each.alone) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
-        self._until_interval = limits.until_interval
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
         """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
         self.conductor: Conductor | None = None
-        self._timed = schedule is None or not schedule.is_parted
-        """Whether the schedule is planned by steps of tenants alone; with pairs or a crowd, only after the opening."""
-        self._crowd = crowd
-        if schedule is not None:
-            self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
+        if rounds is not None:
+            numbers = {tenant: go.given.number for tenant, go in self.gos.items()}
+            self.conductor = Conductor(rounds, tenants, self.t0_ns + settle_ns, self.work.read, slots, numbers)
 
     def due_s(self) -> float:
         """Return the seconds after which `look` has to be called, even without a message."""
@@ -80,43 +71,15 @@ class MeasuredLoad:
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Act on the messages of tenants so far, and read their processor time."""
         if self.conductor is not None:
-            self._conduct(self.conductor, tenants)
+            self.conductor.look()
+            # Pairs, and a crowd's first round, are made whatever they take; others are planned within the budget.
+            if self.enough.is_late(now_ns):
+                self.conductor.stop()
+            if self.conductor.over:
+                self.enough.say(tenants)
         else:
             self.enough.look(tenants, now_ns)
         self.work.look()
-
-    def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
-        if self._crowd is not None and conductor.is_at_end:
-            self._go_on(conductor, tenants, self._crowd)
-        conductor.look()
-        if not self._timed:
-            self._time(conductor, tenants)
-        if conductor.whole_rounds >= LEAST_ROUNDS and self._until_interval is not None:
-            observations = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
-            if all(_is_narrow(rows, index, conductor, self._until_interval) for index, rows in observations.items()):
-                conductor.end_with_this_block()
-        if conductor.over:
-            self.enough.say(tenants)
-
-    def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
-        """Plan the schedule again by the steps that were timed in its opening, once that is over."""
-        schedule, passed = conductor.conducted.schedule, conductor.conducted.passed
-        if isinstance(schedule, (PairSchedule, CrowdSchedule)) and len(passed) >= schedule.opening:
-            self._timed = True
-            seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
-            left_ns = max(0, self._late_ns - time.perf_counter_ns())
-            conductor.follow(schedule.timed(seen_ns, round(PAIRED * left_ns)))
-
-    def _go_on(self, conductor: Conductor, tenants: Collection[Tenant], crowd: Crowd) -> None:
-        """Give the round that ends to the searcher, and add the round that it wants next, if there is time."""
-        schedule = conductor.conducted.schedule
-        assert isinstance(schedule, CrowdSchedule)
-        rows = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
-        if rows.keys() == schedule.steps_ns.keys():
-            crowd.searcher.take(schedule.crowds[-1], values_of(crowd, schedule, conductor.conducted.passed, rows))
-            users = crowd.searcher.next_users()
-            if users is not None and (longer := schedule.with_crowd(users)) is not None:
-                conductor.follow(longer)
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all counters when all are measured."""
@@ -155,7 +118,6 @@ class Enough:
         self._least = {tenant: each.least.repeat for tenant, each in (given or {}).items()} if mixed else {}
         self._due: dict[int, int] = {}
         self._narrow: dict[int, bool] = {}
-        self._sent = False
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Tell all of `tenants` if it is enough for each of them; each then finishes its current observation.
@@ -171,14 +133,18 @@ class Enough:
     def is_of(self, tenant: Tenant) -> bool:
         """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
         if tenant.index not in self._goers:
-            return tenant.all_ranks("done")
-        return all(rank.done or len(rank.observations) >= self._goers[tenant.index] for rank in tenant.ranks.values())
+            return tenant.all_ranks(RankPhase.DONE)
+        return all(
+            rank.has_come_to(RankPhase.DONE) or len(rank.observations) >= self._goers[tenant.index]
+            for rank in tenant.ranks.values()
+        )
+
+    def is_late(self, now_ns: int) -> bool:
+        """Return whether the budget and its grace are over."""
+        return self._latest_ns is not None and now_ns >= self._latest_ns
 
     def say(self, tenants: Collection[Tenant]) -> None:
-        """Tell all of `tenants` once that it is enough, except those that go on alone."""
-        if self._sent:
-            return
-        self._sent = True
+        """Tell all of `tenants` that it is enough, except those that go on alone. Each is told once."""
         for tenant in tenants:
             if tenant.index in self._goers:
                 # It goes on, and the observation that it makes now still belongs to those beside the others.
@@ -191,15 +157,15 @@ class Enough:
         if not self._least or not tenants:
             return False
         return all(
-            rank.done or len(rank.observations) >= self._least[tenant.index]
+            rank.has_come_to(RankPhase.DONE) or len(rank.observations) >= self._least[tenant.index]
             for tenant in tenants
             for rank in tenant.ranks.values()
         )
 
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
-        if self._spent_ns is None or self._latest_ns is None or now_ns < self._spent_ns:
+        if self._spent_ns is None or now_ns < self._spent_ns:
             return False
-        return now_ns >= self._latest_ns or all(
+        return self.is_late(now_ns) or all(
             self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants
         )
 
@@ -210,37 +176,16 @@ class Enough:
         if count >= self._due.get(tenant.index, 1):
             self._due[tenant.index] = count + 1 + count // LOOKS
             observations = tenant.ranks[0].observations[self._skip[tenant.index] :]
-            self._narrow[tenant.index] = _has_width(observations, self._share)
+            self._narrow[tenant.index] = is_narrow(observations, self._share)
         return self._narrow.get(tenant.index, False)
 
     def _kept_observations(self, tenant: Tenant) -> int:
         return len(tenant.ranks[0].observations) - self._skip[tenant.index]
 
 
-def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:
-    """Return the nanoseconds per step of those observations that a tenant made while it alone was awake."""
-    alone = [(one.start_ns, one.end_ns) for one in passed if [*one.block.awake] == [tenant.index]]
-    spans = ((row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations)
-    inside = [end - start for start, end in spans if any(begin <= start < end <= until for begin, until in alone)]
-    return [lasted_ns / go.given.number for lasted_ns in inside]
-
-
-def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:
-    """Return whether half the interval of a tenant's median, beside all others or in its turns, is at most `share`."""
-    conducted = conductor.conducted
-    found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
-    return _has_width((row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY), share)
-
-
-def _has_width(rows: Iterable[Mapping[str, Any]], share: float) -> bool:
-    """Return whether half the interval of the median rate is known, and at most `share` of the median."""
-    width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in rows])
-    return width is not None and width <= share
-
-
 def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:
     """Return the seconds from t0 to the last observation's end, by the slowest rank's last warm-up batch; None if no
     rank has timed one."""
-    last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
+    last_ns = [rank.ready.warm_up_ns[-1] for rank in ranks if rank.ready and rank.ready.warm_up_ns]
     expected_ns = max(last_ns, default=0) * given.batches
     return settle_s + expected_ns / 1e9 if expected_ns > 0 else None

@@ -82,7 +82,7 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
             line, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
-        return SelfTest(died=f"did not end within {limit_s:g} s")
+        return SelfTest(died=f"did not end within {limit_s:g} s", timed_out=True)
     if ended.returncode != 0:
         last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
         return SelfTest(died=f"ended ({signal_name(ended.returncode)}){f': {last}' if last else ''}")
@@ -118,6 +118,11 @@ def _decodes_images(folder: Path) -> bool:
     return False
 
 
+def imports_torch(start: Start) -> bool:
+    """Whether one of its programs is a benchmark of ours; what others import is not known."""
+    return any(task_of(program.command) for program in start.programs)
+
+
 def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[Start]) -> None:
     """Raise CotenantError if a tenant that is a benchmark of ours has less memory than torch takes.
 
@@ -139,8 +144,7 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
     if least(planned) >= TORCH_BYTES:
         return
     together = (start for start in starts if not start.solo and start.cell.job.group == "student")
-    importing = (start.label for start in together if any(task_of(of.command) for of in start.programs))
-    label = next(importing, None)
+    label = next((start.label for start in together if imports_torch(start)), None)
     if label is None:
         return
     most = next(filter(fits, range(len(planned.slices) - 1, 0, -1)), 0)

@@ -12,10 +12,11 @@ from cotenant.findings import ask_all
 from cotenant.findings.checks import EVERY_SUITE
 from cotenant.findings.facts import Isolation, gather
 from cotenant.isolation.choose import choose_backend
+from cotenant.isolation.open_files import check_open_files
 from cotenant.isolation.plan import Plan
 from cotenant.launch.device_sharing import check_share
 from cotenant.launch.duration import Pace, crowd_words, estimates_s, slowness
-from cotenant.launch.needs import check_memory, isolation_of, loader_bytes
+from cotenant.launch.needs import check_memory, imports_torch, isolation_of, loader_bytes
 from cotenant.launch.resume import begun
 from cotenant.launch.start import Options, Resolver
 from cotenant.machine.limits import cgroup_mounts
@@ -37,6 +38,7 @@ class PreparedSuite:
             check_share(options.share)
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.backend, self.starts)
+        check_open_files(max((len(start.specs) for start in self.starts), default=0))
         self.left_out = self._resolver.left_out()
 
     def check(self) -> None:
@@ -95,8 +97,9 @@ class PreparedSuite:
         return estimates_s(self.starts, self.options.limits, self._slowness, self.pace)
 
     def crowd_words(self) -> str:
-        """Return a sentence on the time until GO of users that share processors; "" if none do."""
-        return crowd_words(self.starts, self._slowness) if self._crowded else ""
+        """Return a sentence on the time until GO of users that share processors and import torch; "" if none do."""
+        crowds = [start for start in self.starts if start.sharers > 1 and imports_torch(start)]
+        return crowd_words(crowds, self._slowness) if crowds else ""
 
     @functools.cached_property
     def pace(self) -> Pace | None:

@@ -3,46 +3,43 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from statistics import median
 from typing import Any
-
-import msgspec
 
 from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
 from cotenant.launch.across import enclosed, other_nodes
-from cotenant.launch.alone import Turn
 from cotenant.launch.conductor import Conducted
-from cotenant.launch.crowd import CrowdSchedule
+from cotenant.launch.design.designs import LEAST_ROUNDS
+from cotenant.launch.design.passed import SeenSoFar
+from cotenant.launch.design.shared import Design, DuetPlace
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import PairSchedule
-from cotenant.launch.rendezvous import Go
-from cotenant.launch.schedule import places
-from cotenant.launch.start import Start
-from cotenant.launch.tenant import TenantSpec
-from cotenant.procfs import format_list
-from cotenant.results.build import (
-    Common,
-    Placement,
-    Statement,
-    block_sums,
-    build_record,
-    kept_by_blocks,
-    observed_by_ranks,
+from cotenant.launch.rank import Go
+from cotenant.launch.start import Program, Start
+from cotenant.launch.told import Told, told_of
+from cotenant.results.build import build_record
+from cotenant.results.rates import block_sums
+from cotenant.results.record import (
+    NO_BLOCKS,
+    NOT_ALONE,
+    Attested,
+    Blocks,
+    DuetPart,
+    Enclosed,
+    Meeting,
+    Observed,
+    Record,
+    known_outcome,
+    name_of,
 )
-from cotenant.results.decoded import list_of, mapping_of
-from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record, Side
-from cotenant.stats.describe import INTERVAL_OBSERVATIONS
-from cotenant.stats.duet import DuetRatio, ratio_of
-from cotenant.stats.kept import BlockSum
-from cotenant.stats.tenants import Span, common_load, work_beside
+from cotenant.stats.duet import DuetRatio
+from cotenant.stats.tenants import Span, common_load, overlap, work_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,137 +57,145 @@ class SuiteFacts:
     run_words: tuple[str, ...]
 
 
-def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one of
-    two tenants for each pair that met; or one for each number of users in a crowd."""
-    conducted = result.conducted
-    if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
-        for users in dict.fromkeys(conducted.schedule.crowds):
-            yield _part(result, result.tenants[:users], range(users)), start.of_users(users)
-    elif (went_on := result.went_on) is not None:
-        gos = {tenant: go.together for tenant, go in result.gos.items()}
-        yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), start
-        for each in start.goes_on:
-            if each.tenant in went_on.turns:
-                yield _turn(result, each.tenant, went_on.turns[each.tenant]), start.of_turn(each)
-    elif start.pairing is None:
-        yield result, start
-    else:
-        for pair, own in zip(start.pairing.pairs, start.met, strict=True):
-            tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
-            yield _part(result, tuple(tenants), pair), own
-
-
-def _turn(result: LaunchResult, index: int, turn: Turn) -> LaunchResult:
-    """Return the part of a launch in which a tenant goes on alone."""
-    tenant = next(tenant for tenant in result.tenants if tenant.spec.slice.tenant == index)
-    spec = replace(tenant.spec, slice=tenant.spec.slice.alone)
-    go = replace(result.gos[index], t0_ns=turn.start_ns, settle_ns=0)
-    return replace(
-        result,
-        tenants=(replace(tenant, spec=spec, before=turn.before, after=tenant.after.at_end(turn.after)),),
-        gos={index: replace(go, given=replace(go.given, skip=0))},
-        meters={},
-        work={},
-        unconducted="",
-        went_on=None,
-        stop_ns=turn.end_ns,
-        span=(turn.start_ns, turn.end_ns),
-    )
-
-
-def _part(result: LaunchResult, tenants: tuple[TenantResult, ...], members: Sequence[int]) -> LaunchResult:
-    """Return the part of a launch in which the `members` meet; `tenants` are their results."""
-    conducted = result.conducted and replace(result.conducted, members=frozenset(members))
-    meters = _meters_of(members, result.meters)
-    return replace(result, tenants=tenants, conducted=conducted, meters=meters)
-
-
-def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a launch's meters without those of tenants outside `members`, who are numbered by their places there."""
-    slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
-
-    def own(of: Mapping[str, Any]) -> dict[str, Any]:
-        seen = of.get("tenants", {})
-        return {**of, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**of}
-
-    return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
-
-
-def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant with the processors of one of its slots, which the kernel confirmed at each move."""
-    bound = tenant.read_back.processors is not None
-    processors = format_list(spec.slice.processors) if bound else None
-    return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
-
-
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
-    gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
-    statements = [_statement(tenant, go, result) for tenant, go in zip(result.tenants, gos, strict=True)]
-    loads = [statement.load() for statement in statements if statement.observations]
-    beside = _work_beside(result, statements, gos[0], start)
-    # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from t0
-    # on in whole observations, so that the first one that counts may begin one observation later than a neighbour's.
-    together = common_load(loads, _loaded_since(gos[0], start.sharers)) if loads else (0, 0)
-    common = Common(
-        started=result.started,
-        ended=result.ended,
-        t0_ns=gos[0].t0_ns if gos[0] else 0,
-        first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
-        load=together,
-        meters=result.meters
-        | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
-        | ({"beside": beside} if beside else {}),
-        findings=(*facts.findings, *_findings(result)),
-        conceal=facts.conceal,
-    )
-    comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
-    ratio = _duet_ratio(result, statements) if comparable else None
+    launched = _Launched(result, start, facts)
     return [
-        build_record(
-            _place(tenant, number, start, facts, statement, result.meters, ratio),
-            statement,
-            common,
-            tenant.outcome,
-            tenant.message,
-            comparable,
-        )
-        for number, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True))
+        build_record(launched.attested(number), told.part, facts.conceal) for number, told in enumerate(launched.told)
     ]
+
+
+class _Launched:
+    """The facts of a launch that its tenants share, and those of each."""
+
+    def __init__(self, result: LaunchResult, start: Start, facts: SuiteFacts) -> None:
+        self._result, self._start, self._facts = result, start, facts
+        self.told = [told_of(tenant, result, start.design.has_parts) for tenant in result.tenants]
+        loads = [told.load for told in self.told if told.observations]
+        # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from
+        # t0 on in whole observations, so that the first one that counts may begin one later than a neighbour's.
+        self._together = common_load(loads, _loaded_since(self.told[0].go, start.sharers)) if loads else (0, 0)
+        self._first_start_ns = min((start_ns for start_ns, _ in loads), default=0)
+        self._meters = (
+            result.meters
+            | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
+            | ({"beside": beside} if (beside := _work_beside(result, self.told, start)) else {})
+        )
+        self._findings = [*facts.findings, *_findings(result, start)]
+        self._comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
+        observations = [told.observations for told in self.told]
+        self._ratio = _duet_ratio(result, observations, start.design) if self._comparable else None
+
+    def attested(self, number: int) -> Attested:
+        """Return the facts of the `number`-th tenant."""
+        result, start, facts, told = self._result, self._start, self._facts, self.told[number]
+        tenant, program, conducted = result.tenants[number], start.programs[number], result.conducted
+        spec, cells = tenant.spec, [program.cell.label for program in start.programs]
+        slice_ = replace(spec.slice, tenant=number) if start.is_part else spec.slice
+        outcome, message = known_outcome(tenant.outcome, tenant.message)
+        command = spec.foreign.words_of(slice_.tenant, facts.uid) if spec.foreign else spec.command
+        return Attested(
+            suite=facts.suite,
+            name=name_of(program.cell.label, start.solo, start.mix),
+            run_id=facts.uid,
+            vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
+            hostname=facts.machine["hostname"],
+            cpu_cores=len(slice_.processors),
+            devices=len(slice_.accelerators),
+            suite_start_time=facts.started.isoformat(),
+            start_time=result.started.isoformat(),
+            end_time=result.ended.isoformat(),
+            outcome=outcome,
+            message=message,
+            tenant=slice_.tenant,
+            tenants=len(cells),
+            sharers=start.sharers,
+            share=shared_device(slice_, [other.slice for other in start.specs], told.part.observed, result.meters),
+            solo=start.solo,
+            baseline=start.baseline,
+            stands_for=[*start.stands_for],
+            mix=start.mix,
+            neighbours=sorted(cells[:number] + cells[number + 1 :]) if start.mix else [],
+            group=program.cell.job.group,
+            skip=told.skip,
+            asked=told.asked,
+            given=told.given,
+            comparable=self._comparable,
+            command=command,
+            run_words=[*facts.run_words],
+            log=str(spec.log),
+            observations=told.observations,
+            rank_observations=told.by_rank,
+            rendezvous=_meeting(told, self._together, self._first_start_ns),
+            isolation=_enclosed(tenant, program, start.sharers, facts),
+            machine=facts.machine,
+            meters=self._meters,
+            findings=self._findings,
+            blocks=None
+            if conducted is None or told.first is None
+            else _blocks(conducted, spec.slice.tenant, start.design.has_parts),
+            duet=_duet_part(start.design.place(spec.slice.tenant), program, self._ratio),
+        )
+
+
+def _meeting(told: Told, together: Span, first_start_ns: int) -> Meeting | None:
+    """Return how a tenant met the others, whose common load is `together`; None if it has no rate."""
+    measured = told.rated
+    if not measured or told.first is None:
+        return None
+    start_ns, end_ns = told.load
+    return Meeting(
+        ready_ns=told.first.ready_ns,
+        t0_ns=told.go.t0_ns if told.go else 0,
+        start_ns=start_ns,
+        load_end_ns=end_ns,
+        overlap=overlap([(made.start_ns, made.end_ns) for made in measured], together),
+        start_skew_ns=start_ns - first_start_ns,
+        warm_up_ns=told.first.ready.warm_up_ns if told.first.ready else [],
+        late_ns=told.late_ns,
+    )
+
+
+def _enclosed(tenant: TenantResult, program: Program, sharers: int, facts: SuiteFacts) -> Enclosed:
+    held = enclosed(tenant.spec, tenant.read_back, facts.backend, sharers)
+    uncounted = tenant.after.uncounted()
+    return Enclosed(
+        **held,
+        counters=asdict(tenant.after.since(tenant.before)),
+        uncounted=uncounted,
+        enabled_by=enabled_by(facts.backend.name, [*held["unenforced"], *uncounted]),
+        policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),
+    )
+
+
+def _duet_part(place: DuetPlace | None, program: Program, ratio: DuetRatio | None) -> DuetPart | None:
+    return None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio)
 
 
 def _loaded_since(go: Go | None, sharers: int) -> int | None:
     return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
 
 
-def _work_beside(
-    result: LaunchResult, statements: Sequence[Statement], go: Go | None, start: Start
-) -> list[dict[str, Any]]:
+def _work_beside(result: LaunchResult, told: Sequence[Told], start: Start) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
-    spans = [[(row.start_ns, row.end_ns) for row in statement.kept_observations] for statement in statements]
+    spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
     seen = []
-    for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
+    for place, (tenant, each) in enumerate(zip(result.tenants, told, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
-        others = [span for other, of in enumerate(spans) if _run_together(result, place, other) for span in of]
-        begin_ns, end_ns = statement.load()
+        beside = [of for other, of in enumerate(spans) if other != place and start.design.are_beside(place, other)]
+        others = [*itertools.chain.from_iterable(beside)]
+        begin_ns, end_ns = each.load
         claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
         if work is not None and others:
-            number = place if start.of_pair else slice_.tenant
+            number = place if start.is_part else slice_.tenant
             seen.append({"tenant": number, "by": "processors"} | asdict(work))
     return seen
 
 
-def _run_together(result: LaunchResult, place: int, other: int) -> bool:
-    """Return whether two tenants of a launch run at the same time; in a duet, whether they have one turn."""
-    duets = [result.tenants[number].spec.duet for number in (place, other)]
-    return place != other and len({duet and duet.turn for duet in duets}) == 1
-
-
-def _findings(result: LaunchResult) -> Iterator[Finding]:
+def _findings(result: LaunchResult, start: Start) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
@@ -211,25 +216,29 @@ def _findings(result: LaunchResult) -> Iterator[Finding]:
             f"What users like user {index} keep is not known: it was not observed alone, as {why}.",
             "Use --baseline whole, which launches each user alone.",
         )
-    conducted = result.conducted
-    if conducted is None or not isinstance(conducted.schedule, PairSchedule):
+    if start.is_part and result.conducted is not None and result.conducted.complete:
+        yield from _unmet(result, result.conducted)
+
+
+def _unmet(result: LaunchResult, conducted: Conducted) -> Iterator[Finding]:
+    """Yield an error on users that have not met, although all blocks have passed."""
+    if any(one.block.awake.keys() == conducted.members for one in conducted.passed):
         return
-    schedule = conducted.schedule
-    if conducted.members not in map(frozenset, schedule.pairs):
-        step_s = max(schedule.steps_ns[tenant] for tenant in conducted.members) / 1e9
-        yield error(
-            f"This pair never met: {schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
-            "behind the launch's time limit.",
-            "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
-            rule="pair_unmet",
-        )
+    rows = {tenant.spec.slice.tenant: tenant.ranks[0].observations for tenant in result.tenants}
+    seen = SeenSoFar(conducted.passed, rows, {tenant: go.given.number for tenant, go in result.gos.items()})
+    step_s = max(seen.steps_alone_ns().values(), default=0) / 1e9
+    yield error(
+        f"These users never met: {LEAST_ROUNDS} rounds with a step of {step_s:.2g} s would have ended behind the "
+        "launch's time limit.",
+        "Give a longer --timeout, or --baseline whole, which launches each pair by itself.",
+        rule="pair_unmet",
+    )
 
 
-def _blocks(conducted: Conducted, tenant: int) -> Blocks:
+def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
     borders_ns = conducted.borders_ns or [0]
     return Blocks(
-        rounds=conducted.schedule.rounds,
-        planned=conducted.planned,
+        rounds=conducted.rounds,
         passed=len(conducted.passed),
         void=sum(one.void for one in conducted.passed),
         held_by=conducted.held_by,
@@ -237,148 +246,15 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         border_longest_ns=max(borders_ns),
         spent=conducted.spent_of(tenant),
         unheld=conducted.unheld[tenant],
-        residents=len(conducted.schedule.steps_ns) if conducted.schedule.is_parted else None,
+        residents=conducted.residents if has_parts else None,
+        complete=conducted.complete,
     )
 
 
-def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
-    """Return the observations, each with its block."""
-    spans = [(made.start_ns, made.end_ns) for made in observations]
-    found = places(spans, conducted.passed, tenant, conducted.schedule, conducted.members)
-    return [
-        msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept)
-        for made, place in zip(observations, found, strict=True)
-    ]
-
-
-def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Statement:
-    """Return a tenant's statement: rank 0's part and times, the items of all ranks, and each rank's observations.
-
-    Rank 0 has reported those of ranks on other nodes.
-    """
-    conducted, ranks = result.conducted, tenant.ranks
-    first = ranks.get(0)
-    if first is None:
-        return Statement()
-    given = go.given if go else None
-    amount = given or first.requested
-    own = {number: rank.observations for number, rank in ranks.items()}
-    observations, by_rank = observed_by_ranks(first.others | own)
-    blocks, part = None, first.work | (first.record or {})
-    if tenant.spec.foreign is not None:
-        part |= {"arguments": tenant.spec.foreign.arguments, "version": ""}
-    if conducted is not None:
-        blocks = _blocks(conducted, tenant.spec.slice.tenant)
-        observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if conducted.schedule.is_parted:
-            in_part = [made.block is not None for made in observations]
-            observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-    if result.span is not None and given is not None:
-        in_part = [_lies_in(result.span, made) for made in observations[: given.repeat]]
-        in_part += [False] * (len(observations) - len(in_part))
-        observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-        rows_of = {rank: rows[: given.repeat] for rank, rows in by_rank.items()}
-        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
-    skip = amount.skip if amount else 0
-    if first.done and len(observations) - skip < INTERVAL_OBSERVATIONS:
-        # The budget has ended it early.
-        skip = min(skip, len(observations) // 3)
-    return Statement(
-        ready_ns=first.ready_ns,
-        skip=skip,
-        asked=first.requested,
-        given=given,
-        warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
-        late_ns=max(rank.late_ns for rank in ranks.values()),
-        observations=observations,
-        rank_observations=by_rank,
-        part=part,
-        stop_ns=result.stop_ns,
-        blocks=blocks,
-        kept=kept_by_blocks(observations),
-    )
-
-
-def _lies_in(span: Span, made: Observed) -> bool:
-    return span[0] <= made.start_ns and made.end_ns <= span[1]
-
-
-def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
-    """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
-
-    def shorter(of: Mapping[str, Any], name: str) -> dict[str, Any]:
-        rows = list_of(of.get(name))
-        return {name: [*itertools.compress(rows, own)]} if len(rows) == len(own) else {}
-
-    observed = mapping_of(part.get("observed"))
-    counted = {"repeat": sum(own)} if "repeat" in part else {}
-    return part | counted | shorter(part, "epoch_loss") | {"observed": {**observed, **shorter(observed, "steps_ns")}}
-
-
-def _place(
-    tenant: TenantResult,
-    number: int,
-    start: Start,
-    facts: SuiteFacts,
-    statement: Statement,
-    meters: dict[str, Any],
-    ratio: DuetRatio | None,
-) -> Placement:
-    """Return the placement of the `number`-th tenant of a launch."""
-    slice_, place, program = tenant.spec.slice, tenant.spec.duet, start.programs[number]
-    if start.of_pair:
-        slice_ = replace(slice_, tenant=number)
-    cells = [other.cell.label for other in start.programs]
-    held = enclosed(tenant.spec, tenant.read_back, facts.backend, start.sharers)
-    uncounted = tenant.after.uncounted()
-    return Placement(
-        suite=facts.suite,
-        name=program.cell.label,
-        mix=start.mix,
-        neighbours=sorted(cells[:number] + cells[number + 1 :]) if start.mix else [],
-        run_id=facts.uid,
-        tenant=slice_.tenant,
-        tenants=len(cells),
-        sharers=start.sharers,
-        share=shared_device(
-            slice_,
-            [spec.slice for spec in start.specs],
-            statement.checked.observed,
-            meters,
-        ),
-        group=program.cell.job.group,
-        vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
-        hostname=facts.machine["hostname"],
-        cpu_cores=len(slice_.processors),
-        devices=len(slice_.accelerators),
-        command=tenant.spec.foreign.words_of(slice_.tenant, facts.uid) if tenant.spec.foreign else tenant.spec.command,
-        log=str(tenant.spec.log),
-        machine=facts.machine,
-        isolation=Enclosed(
-            **held,
-            counters=asdict(tenant.after.since(tenant.before)),
-            uncounted=uncounted,
-            enabled_by=enabled_by(facts.backend.name, [*held["unenforced"], *uncounted]),
-            policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),
-        ),
-        suite_started=facts.started,
-        solo=start.solo,
-        baseline=start.baseline,
-        stands_for=[*start.stands_for],
-        duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
-        run_words=facts.run_words,
-    )
-
-
-def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRatio | None:
+def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
-    if result.conducted is None:
+    sums = {number: block_sums(observations) for number, observations in enumerate(of_tenants)}
+    possible = {number: of for number, of in sums.items() if of is not None}
+    if result.conducted is None or len(possible) < len(sums):
         return None
-    slices: dict[int, dict[Side, list[BlockSum]]] = defaultdict(dict)
-    for tenant, statement in zip(result.tenants, statements, strict=True):
-        if tenant.spec.duet is None or (sums := block_sums(statement.observations)) is None:
-            return None
-        slices[tenant.spec.duet.slice][tenant.spec.duet.side] = sums
-    both = [(sides["A"], sides["B"]) for sides in slices.values()]
-    rounds = {one.block.index: one.block.round for one in result.conducted.passed}
-    return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)
+    return design.ratio(possible, result.conducted.passed)

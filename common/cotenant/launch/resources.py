@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cotenant.isolation.choose import isolation_errors
+from cotenant.isolation.open_files import raise_limit
 from cotenant.isolation.processes import adopt_orphans, await_reapers, sweep_marked
 from cotenant.launch.output import Output
 from cotenant.launch.paths import REMEDY, remove_tree
@@ -31,6 +32,7 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
     """Make the resources, which `stack` undoes when it closes; remove leftovers of dead runs. Raises CotenantError."""
     run, paths, backend = suite.options.run, suite.paths, suite.backend
     suite.check_room()
+    raise_limit()
     output = Output(paths.output)
     stack.callback(output.close)
     image, tenants = suite.options.image, {spec.slice.tenant for start in suite.starts for spec in start.specs}

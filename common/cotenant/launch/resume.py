@@ -15,6 +15,7 @@ from cotenant.confidential import arguments_without, is_secret, words_without
 from cotenant.errors import CotenantError
 from cotenant.files import content_of
 from cotenant.isolation.slice import Slice
+from cotenant.launch.command import callers_python
 from cotenant.launch.output import Output
 from cotenant.launch.start import Options, Program, Start
 from cotenant.machine.facts import installed
@@ -118,8 +119,18 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
         "cotenant.bench": harness_version(),
-        **installed(),
+        **_software(options, starts),
     }
+
+
+def _software(options: Options, starts: Sequence[Start]) -> dict[str, str]:
+    """Return the versions that decide rates: of commands of `exec` those of the caller's Python, else ours."""
+    commands = [program.cell.job.foreign for start in starts for program in start.programs]
+    names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
+    if not names:
+        return installed()
+    # In an image the caller's is not used.
+    return {} if options.image is not None else {"the Python of the command": "; ".join(map(callers_python, names))}
 
 
 def _slice_words(slice_: Slice) -> str:
@@ -157,7 +168,7 @@ def _progress(journal: Journal, start: Started, starts: Sequence[Start], output:
     ended = [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]
     aside = _set_aside({name for launch in ended for name in launch.records}, start, output)
     to_come = sum(launch.key not in finished for launch in starts)
-    done = many(len(finished), "launch", "es")
+    done = many(len(finished), "launch")
     sentences = [f"Going on with repetition {start.uid}, begun {start.time[:19]}Z: {done} done, {to_come} to come."]
     if aside:
         sentences.append(f"Records of a launch that did not end: {many(len(aside), 'file')}, now *{SET_ASIDE}.")

@@ -24,13 +24,14 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.alone import GoesOn, one_of_each_kind
 from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
-from cotenant.launch.crowd import Crowd
+from cotenant.launch.design.designs import ALL_AT_ONCE, AllAtOnce, InBlocks, InCrowds, InDuet, InPairs, Pair
+from cotenant.launch.design.shared import Design
 from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
+from cotenant.launch.groups import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, groups_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
-from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
-from cotenant.launch.tenant import TenantSpec, duet_place
+from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.nvidia import mps_pipes
 from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
@@ -53,7 +54,7 @@ from cotenant.suite.cells import (
 from cotenant.suite.duets import BETWEEN, Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
-from cotenant.suite.mixes import JOINED, Mix
+from cotenant.suite.mixes import Mix
 from cotenant.suite.pressure import why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
@@ -84,8 +85,8 @@ class Options:
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
     """The duet, if one is requested: it is the only launch, and its `users` are two in each slice."""
-    crowd: Crowd | None = None
-    """The searcher that chooses how many users of a launch run beside each other."""
+    crowd: InCrowds | None = None
+    """The design of a launch in which a searcher chooses how many users run beside each other."""
     neighbours: tuple[Job, ...] = ()
     """Our own jobs of known pressure, which are in mixes only, and do not get a user's arguments for benchmarks."""
     memory_class: str | None = None
@@ -153,18 +154,12 @@ class Start:
     timeout_s: float | None = None
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
-    takes_turns: bool = False
-    """Whether its tenants are measured by blocks, alone and beside each other in one launch, if that is possible."""
-    refusal: str = ""
-    """Why its tenants are not measured by blocks, if that is known beforehand."""
+    design: Design = ALL_AT_ONCE
     goes_on: tuple[GoesOn, ...] = ()
     """The tenants that go on alone at its end, if it has no blocks."""
-    pairing: Pairing | None = None
-    """The pairs of its tenants that meet, each as a mix of its own; None if all run beside each other."""
-    crowd: Crowd | None = None
-    """The searcher that chooses how many of its users run beside each other; None if all do."""
-    of_pair: bool = False
-    """Whether it is one of the `met` pairs, whose records number both tenants by their slots, as other launches do."""
+    is_part: bool = False
+    """Whether it is a meeting in a larger launch, whose records number its tenants by their places, as if launched
+    separately."""
 
     @property
     def cell(self) -> JobCell:
@@ -189,34 +184,25 @@ class Start:
     @property
     def names(self) -> tuple[str, ...]:
         """The name of each record: that of the tenant's cell, with that of its mix or a mark of a tenant alone."""
-        if self.pairing is not None:
-            return tuple(name for pair in self.met for name in pair.names)
-        return tuple(name_of(program.cell.label, self.solo, self.mix) for program in self.programs)
+        return tuple(name_of(program.cell.label, self.solo, met.mix) for met in self.met for program in met.programs)
 
     @property
     def met(self) -> tuple[Start, ...]:
-        """A launch for each of its pairs, as if launched separately: two tenants, one in each slot."""
-        if self.pairing is None:
-            return (self,)
-        return tuple(self._of_pair(pair, self.pairing.slots) for pair in self.pairing.pairs)
+        """A launch for each of its meetings, as far as they are known beforehand."""
+        return (self,) if self.is_part else tuple(map(self.of_members, self.design.meetings(len(self.specs))))
 
-    def _of_pair(self, pair: Pair, slots: Sequence[Slice]) -> Start:
-        programs = tuple(self.programs[tenant] for tenant in pair)
-        # A tenant's memory stays on the nodes of its own slice, in either slot.
-        there = [
-            replace(slot, tenant=tenant, nodes=self.specs[tenant].slice.nodes)
-            for tenant, slot in zip(pair, slots, strict=True)
-        ]
-        specs = tuple(replace(self.specs[slice_.tenant], slice=slice_) for slice_ in there)
-        name = JOINED.join(program.cell.label for program in programs)
-        return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None, of_pair=True)
-
-    def of_users(self, users: int) -> Start:
-        """Return a launch of its first `users` users, those beside each other in a round, under a mix's name."""
-        if users == len(self.specs):
+    def of_members(self, members: Sequence[int]) -> Start:
+        """Return a launch of the tenants of a meeting, as if launched separately, under a mix's name."""
+        if len(members) == len(self.specs) and not self.design.slots:
             return self
-        name = f"{self.label}.x{users}"
-        return replace(self, label=name, mix=name, programs=self.programs[:users], specs=self.specs[:users])
+        programs, own = tuple(self.programs[tenant] for tenant in members), [self.specs[tenant] for tenant in members]
+        # A tenant's memory stays on the nodes of its own slice, in every slot.
+        specs = tuple(
+            replace(spec, slice=replace(slot, tenant=spec.slice.tenant, nodes=spec.slice.nodes))
+            for spec, slot in zip(own, self.design.slots or [spec.slice for spec in own], strict=True)
+        )
+        name = self.design.name(self.label, [program.cell.label for program in programs])
+        return replace(self, label=name, mix=name, programs=programs, specs=specs, is_part=True)
 
     def of_turn(self, goes_on: GoesOn) -> Start:
         """Return a launch of a tenant alone, as if launched separately: its turn at the end of this launch."""
@@ -392,12 +378,11 @@ class Resolver:
             there = sorted({*chain.from_iterable(pairs)})
             labels = [mix.labels[at] for at in there] if pairs else mix.of_tenants(self.tenants)
             met = tuple((there.index(a), there.index(b)) for a, b in pairs)
-            pairing = Pairing(met, self._slices) if pairs else None
             slices = _residents(self._slices, len(labels)) if pairs else self._slices
             programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
             of_tenants = tuple(programs[label] for label in labels)
             name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
-            start = self._together(name, of_tenants, slices, name, pairing)
+            start = self._together(name, of_tenants, slices, name, met)
             yield replace(start, timeout_s=mix.timeout_s or start.timeout_s)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
@@ -446,30 +431,39 @@ class Resolver:
         programs: tuple[Program, ...],
         slices: Sequence[Slice],
         mix: str = "",
-        pairing: Pairing | None = None,
+        pairs: tuple[Pair, ...] = (),
     ) -> Start:
         """Return the launch of all tenants, by blocks if that is the baseline and several run."""
-        options = self._options
-        by_design = options.duet is not None or options.crowd is not None
-        start = self._start(label, programs, slices, in_parts=by_design or pairing is not None)
-        start = replace(start, mix=mix, takes_turns=by_design, pairing=pairing, crowd=options.crowd)
-        if options.baseline != "blocks" or len(programs) < 2:
+        options, cells = self._options, [program.cell.label for program in programs]
+        by_blocks = options.baseline == "blocks" and len(programs) > 1
+        start = replace(self._start(label, programs, slices, self._design(by_blocks, pairs)), mix=mix)
+        if start.design.failure or not by_blocks:
             return start
-        refusal = f"{options.counted_by} says how much is observed" if options.counted_by else ""
-        cells = [program.cell.label for program in programs]
-        goes_on = one_of_each_kind(slices, self._machine, cells) if pairing is None else ()
+        goes_on = one_of_each_kind(slices, self._machine, cells)
         # A neighbour of ours needs no baseline.
         alone = tuple(each for each in goes_on if programs[each.tenant].cell.job not in options.neighbours)
-        return replace(start, takes_turns=not refusal, refusal=refusal, goes_on=alone)
+        return replace(start, goes_on=alone)
+
+    def _design(self, by_blocks: bool, pairs: tuple[Pair, ...]) -> Design:
+        options = self._options
+        if pairs:
+            return InPairs(pairs, self._slices)
+        if options.duet is not None:
+            return InDuet()
+        if options.crowd is not None:
+            return options.crowd
+        if by_blocks and not options.counted_by:
+            return InBlocks()
+        return AllAtOnce(f"{options.counted_by} says how much is observed" if by_blocks else "")
 
     def _start(
-        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], in_parts: bool = False
+        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], design: Design = ALL_AT_ONCE
     ) -> Start:
-        """Return a launch, with the longest timeout of its jobs; `in_parts`: its tenants do not all run at once."""
+        """Return a launch, with the longest timeout of its jobs."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
-        specs = (self._spec(program, label, slice_, in_parts) for program, slice_ in zip(programs, slices, strict=True))
+        specs = (self._spec(program, label, slice_, design) for program, slice_ in zip(programs, slices, strict=True))
         longest_s = max(program.cell.job.timeout_s or 0.0 for program in programs)
-        return Start(label, programs, tuple(specs), findings, timeout_s=longest_s or None)
+        return Start(label, programs, tuple(specs), findings, timeout_s=longest_s or None, design=design)
 
     def _with_others(self, start: Start) -> Iterator[Start]:
         """Yield a launch, then with a whole baseline those of its tenants alone, so that the machine's state is the
@@ -482,10 +476,10 @@ class Resolver:
                 alone = self._start(program.cell.label + SOLO, (program,), (spec.slice.alone,))
                 yield replace(alone, baseline="whole", stands_for=(spec.slice.tenant,))
 
-    def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
+    def _spec(self, program: Program, label: str, slice_: Slice, design: Design) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
-        place = None if options.duet is None else duet_place(slice_.tenant)
+        place = design.place(slice_.tenant)
         # Both sides of a duet's slice have one seed, so that they do the same work.
         of_slice = 100 * (1 + (slice_.tenant if place is None else place.slice))
         seed = options.uid + (self.ranks if group == "all" else of_slice)
@@ -507,7 +501,8 @@ class Resolver:
         follows = None if options.cluster is None else options.cluster.follows(cell.nodes)
         if follows:
             del environment[SOCKET_VARIABLE]
-        environment |= {WARM_UP_VARIABLE: "alone"} if in_parts else {}
+        # Where blocks have to be its tenants never all run at once.
+        environment |= {WARM_UP_VARIABLE: "alone"} if design.failure else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
             # Sockets of multiprocessing below this directory have paths short enough for the kernel.
@@ -518,7 +513,7 @@ class Resolver:
             # A missing directory cannot be bound; the default one for data is below the base.
             places |= {place for place in (paths.data, mps_pipes(os.environ)) if place.is_dir()}
             words = options.image.around(words, slice_.accelerators, places, environment)
-        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place, follows)
+        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, follows)
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:

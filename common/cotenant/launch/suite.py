@@ -164,7 +164,7 @@ class _Launches:
         minutes = (time.monotonic() - begin_s) / 60
         output.summary(launch_line(position, len(suite.starts), outcomes, minutes, start.commands))
         observer.ended(records)
-        told = {NOT_ALONE} if start.refusal else {NO_BLOCKS, NOT_ALONE}
+        told = {NOT_ALONE} if start.design.refusal else {NO_BLOCKS, NOT_ALONE}
         for why in dict.fromkeys(each for record in records for each in record.findings if each.rule in told):
             self.tell(f"{start.label}: {why.sentence} {why.remedy}")
         output.check()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cotenant.launch.tenant import Tenant, families_of, log_end
-from cotenant.launch.work import ProcessClocks
-from cotenant.text import many, printable
+from cotenant.launch.tenant import Tenant, followed, log_end
+from cotenant.text import many, printable, verb
 
 SEEN_AFTER_S = 30.0
 READ_BYTES = 1 << 20
@@ -41,7 +40,7 @@ def _counted(matched: Sequence[re.Match[str]]) -> str:
     if total is not None and not _is_number(total):
         remedy = "Have the group match a number, or leave it out: then each line is a step."
         return f"{len(matched)} of which match; their group '{printable(total)}' is no number. {remedy}"
-    return f"{len(matched)} of which {'matches' if len(matched) == 1 else 'match'} --count-line."
+    return f"{len(matched)} of which {verb(len(matched), 'matches', 'match')} --count-line."
 
 
 def _is_number(text: str) -> bool:
@@ -54,4 +53,4 @@ def _is_number(text: str) -> bool:
 
 def _processor_ns(tenant: Tenant) -> int:
     counted = tenant.live.processor_ns()
-    return ProcessClocks(families_of([tenant])[tenant.index]).processor_ns() if counted is None else counted
+    return followed([tenant])[tenant.index].processor_ns() if counted is None else counted

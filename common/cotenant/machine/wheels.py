@@ -21,6 +21,9 @@ XPU = "xpu"
 """The build for Intel's devices."""
 PINNED = "cu130"
 """The build that requirements.txt installs on Linux; it also runs without any device."""
+CPU = "cpu"
+SIZES = {PINNED: "2.6 GB to fetch and 6 GB on disk", CPU: "0.4 GB to fetch and 1.6 GB on disk"}
+"""All packages of requirements.txt with a build of torch, where that was measured."""
 _INTEL_DRIVERS = ("xe", "i915")
 _BUILT_IN = "00:02.0"  # where every processor's own graphics of Intel's lie
 
@@ -87,7 +90,7 @@ def wheel_for(host: DeviceHost) -> Wheel:
             return Wheel(ROCM, "AMD's devices need the build for ROCm")
         if host.intel:
             return Wheel(XPU, "Intel's devices need the build for XPU")
-        return Wheel("cpu", "there is no device")
+        return Wheel(CPU, "there is no device")
     kernels = [build for build in _CUDA_BUILDS if build.runs_on(host)]
     models = ", ".join(f"sm_{capability}" for capability in sorted(set(host.capabilities)))
     if not kernels:
@@ -116,7 +119,7 @@ def _newer(host: DeviceHost, chosen: _CudaBuild) -> str:
 def remedy(host: DeviceHost, installed: str) -> str:
     """Return the remedy where torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
     wheel = wheel_for(host)
-    if wheel.build == "cpu":
+    if wheel.build == CPU:
         return "Check the driver (nvidia-smi, rocminfo, xpu-smi)."
     if wheel.build == installed:
         return f"Check the driver (nvidia-smi, rocminfo, xpu-smi) and this user's rights: {wheel.reason}."
@@ -171,9 +174,18 @@ def _read(path: Path) -> str:
 
 
 def main(words: Sequence[str]) -> None:
-    """Print the build, its index (or `pinned`) and why, in three lines; a word names the build."""
-    wheel = Wheel(words[0], "TORCH_BUILD asks for it") if words else wheel_for(device_host())
-    print(wheel.build, "pinned" if wheel.build == PINNED else f"{INDEX}/{wheel.build}", wheel.reason, sep="\n")
+    """Print the build, its index (or `pinned`), its size ("" if unknown) and why, in four lines.
+
+    A word names the build: `--pinned` the pinned one, `--null-device` one with CUDA also where there is no device.
+    """
+    word = words[0] if words else ""
+    wheel = wheel_for(device_host()) if word in ("", "--null-device") else Wheel(word, "TORCH_BUILD asks for it")
+    if word == "--null-device" and wheel.build == CPU:
+        wheel = Wheel(PINNED, f"{wheel.reason}, and the null device of the tests needs CUDA's")
+    elif word == "--pinned":
+        wheel = Wheel(PINNED, "it is the pinned one")
+    index = "pinned" if wheel.build == PINNED else f"{INDEX}/{wheel.build}"
+    print(wheel.build, index, SIZES.get(wheel.build, ""), wheel.reason, sep="\n")
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import RECORD, ArchiveManifest, sha256
-from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.identity import with_efficiency
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Launched, Started, parsed
+from cotenant.results.rates import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.record import Record, counted, rated, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many
@@ -68,7 +68,7 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     foreign = [name for name in members if name.endswith(RECORD) and name not in known]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     ended = sum(launch.finished for launch in launches)
-    looked_at = f"{many(len(starts), 'start')}, {many(len(launches), 'launch', 'es')}, {ended} of them finished"
+    looked_at = f"{many(len(starts), 'start')}, {many(len(launches), 'launch')}, {ended} of them finished"
     return ArchiveCheck("journal", looked_at, tuple(wrong), _unlaunched(starts, launches))
 
 

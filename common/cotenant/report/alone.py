@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, grouped, work_of
 from cotenant.results.table import Rows

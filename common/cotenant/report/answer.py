@@ -8,8 +8,7 @@ from functools import lru_cache
 from statistics import fmean, median
 from typing import NamedTuple
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.report.alone import Side, sliced
 from cotenant.report.beside import outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_sentence, pairs_sentence

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import polars as pl
-
 from cotenant.checkout import PROGRAM
+from cotenant.frames import pl
 from cotenant.report.numbers import rate
 from cotenant.results.columns import schema
 from cotenant.results.table import Rows

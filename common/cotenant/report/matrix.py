@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.report.grid import Cell, Column, Grid, table, word
 from cotenant.report.mlbench import RATE
 from cotenant.report.summary import Summary

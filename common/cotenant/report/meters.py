@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import polars as pl
 from msgspec.structs import replace
 
+from cotenant.frames import pl
 from cotenant.results.drawn import MeterSpread, own_meters
 from cotenant.results.launches import grouped
 from cotenant.results.read import again

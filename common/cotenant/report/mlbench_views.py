@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, text_column, word
 from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score

@@ -8,8 +8,8 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
@@ -84,11 +84,11 @@ def _extremes(job: JobSummary) -> list[float]:
 
 def _span(estimate: Estimate) -> str:
     """Return the interval and n in words."""
-    of = many(estimate.launches, "launch", "es")
+    of = many(estimate.launches, "launch")
     if estimate.launches == 1 and estimate.interval is None:
         return "measured once"
     if estimate.observations is not None:
-        of = f"{estimate.observations} observations of 1 launch"
+        of = f"{many(estimate.observations, 'observation')} of 1 launch"
     return f"95 %: {interval(*estimate.interval)}, {of}" if estimate.interval else f"{of}: too few for an interval"
 
 
@@ -134,7 +134,7 @@ def _strips(
     }
     picture, notes = strips(bands, _whole(job), ends, most, name)
     kept_count = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
-    n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch', 'es')}."
+    n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch')}."
     title = f"Observations, in % of the median user's rate, {rate(_whole(job))}"
     return Picture(picture, title, joined(" ", n, _intervals(job), notes))
 
@@ -174,7 +174,7 @@ def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) ->
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
     took = _seconds(*launch.columns("start_time", "end_time").row(0))
-    return Picture(picture, f"Newest launch (R{run_id})", joined("; ", overlap, skew, took, merged))
+    return Picture(picture, f"Newest launch (repetition {run_id})", joined("; ", overlap, skew, took, merged))
 
 
 def _seconds(start: str, end: str) -> str:

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import polars as pl
-
 from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
+from cotenant.frames import pl
+from cotenant.report.grid import COMMAND, STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.identity import job_and_cell
@@ -21,7 +20,7 @@ from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
 from cotenant.suite.duets import BETWEEN
 from cotenant.suite.foreign import SUITE as OF_COMMANDS
-from cotenant.text import listed, many, printable
+from cotenant.text import listed, many, noun, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _WORST = pl.coalesce("effect", "value").arg_max().fill_null(0)
@@ -202,12 +201,14 @@ def _without(words: Sequence[str], changed: Sequence[str]) -> list[str]:
     return [word for before, word in pairs if before not in flags and word.partition("=")[0] not in flags]
 
 
-def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
-    """Yield a line for each of the gravest findings, with the command that mends it where there is one."""
+def to_do(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
+    """Yield the gravest findings with their remedies, and below each the command that mends it where there is one."""
     for step in _steps(findings)[:MOST_AT_END]:
         finding = step.finding
-        said = (f"{finding.severity}: ", STYLES[finding.severity]), (finding.sentence or finding.rule, "")
-        yield *said, (f"  [{step.jobs}]", "dim"), (f"  {step.command}" if step.command else "", "bold")
+        said = f"{finding.sentence} {finding.remedy}".strip() or finding.rule
+        yield (f"{finding.severity}: ", STYLES[finding.severity]), (said, ""), (f"  [{step.jobs}]", "dim")
+        if step.command:
+            yield ((f"  {step.command}", COMMAND),)
 
 
 def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
@@ -226,11 +227,11 @@ def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
     lines: list[Words] = []
     of_launches = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message))
     for (job, run_id, outcome, message), alike in of_launches.items():
-        users = f"user{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
+        users = f"{noun(len(alike), 'user')} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
         why = f"{outcome}: {printable(message)}".removesuffix(": ")
         aborted = sum(loss.aborted for loss in alike)
         more = f"  [{aborted} more aborted with it]" if aborted else ""
-        lines.append(((f"{job} R{run_id} {users}: ", "bold"), (why, ""), (more, "dim")))
+        lines.append(((f"{job}, repetition {run_id}, {users}: ", "bold"), (why, ""), (more, "dim")))
     return lines
 
 

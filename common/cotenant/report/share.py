@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.report import numbers
 from cotenant.report.alone import BaselineWord
 from cotenant.report.beside import SLICES, StepTimes, measured, tenants_of, watts, why_not

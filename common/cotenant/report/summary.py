@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.report.alone import (
     KEPT,
     NO_SLICES,
@@ -42,7 +42,7 @@ from cotenant.results.launches import (
     why_left_out,
 )
 from cotenant.results.newest import newest_in
-from cotenant.results.record import CLEAN, SUSPECT
+from cotenant.results.record import CLEAN, INVALID, SUSPECT
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
 from cotenant.stats.evenness import differences
@@ -50,6 +50,7 @@ from cotenant.stats.interference import SuiteScore, interval_of_quotient, ratio,
 from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import jain
+from cotenant.text import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ class JobSummary:
     together: Side
     sharers: int
     """How many tenants have the same processors; 1 where each has its own."""
+    error: str = ""
+    """The rule of most errors of an INVALID job."""
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
@@ -181,9 +184,8 @@ def summarise(records: Rows) -> Summary:
 
     in_duets, beside_levels, own = rows(IN_DUET), {*rows(BESIDE_PRESSURE).at}, ~BESIDE_PRESSURE & ~IN_DUET
     if beside_levels:
-        notes.append(
-            f"{len(beside_levels)} records beside neighbours of known pressure: --table pressure has their curves."
-        )
+        pressed_records = many(len(beside_levels), "record")
+        notes.append(f"{pressed_records} beside neighbours of known pressure: --table pressure has their curves.")
     jobs: list[JobSummary] = []
     pressed: list[JobSummary] = []
     counted = newest.filter(~IN_DUET)
@@ -334,7 +336,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
     only = {who: table.frame.row(at, named=True) for who, at in single}
     lone = next(iter(only.values())) if len(only) == 1 else None
     tenants = {who: estimate([*side.tenants[who].values()], only.get(who)) for who in sorted(side.tenants, key=natural)}
-    first = launches[0]
+    first, failure = launches[0], failure_of(launches)
     return JobSummary(
         suite=first.suite,
         host=first.host,
@@ -347,7 +349,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         evenness=None if table.frame["work_learned"].gather(members).any() else _evenness(counted),
         overlap=min((launch.overlap for launch in counted if launch.overlap is not None), default=None),
         launches=len(launches),
-        failure=failure_of(launches),
+        failure=failure,
         isolation=first.isolation,
         cell=first.cell,
         mix=first.mix,
@@ -358,7 +360,13 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         members=Rows(table, members),
         together=side,
         sharers=max(table.frame["sharers"].gather(members), default=1),
+        error=_most_errors(Rows(table, [at for launch in launches for at in launch.at])) if failure == INVALID else "",
     )
+
+
+def _most_errors(records: Rows) -> str:
+    rules = Counter(records.findings().filter(pl.col("severity") == "error")["rule"])
+    return rules.most_common(1)[0][0] if rules else ""
 
 
 def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:

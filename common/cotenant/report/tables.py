@@ -15,9 +15,8 @@ from functools import partial
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-import polars as pl
-
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.frames import pl
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, text_column
 from cotenant.report.summary import JobSummary

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.report.progress import duration_words
 from cotenant.report.summary import Summary
 from cotenant.results.columns import LAUNCH

@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import polars as pl
-
 from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES
+from cotenant.frames import pl
 from cotenant.report.problems import GRAVEST
 from cotenant.results.table import AT, Rows
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, TypeVar
 
 import msgspec
-import polars as pl
 
+from cotenant.frames import pl
 from cotenant.results.columns import CELL, COUNTS, JOB, TENANT, TOGETHER, equal_columns
 from cotenant.results.newest import as_numbers, joined_models, launch_key, newest_in, with_lone
 from cotenant.results.record import INVALID

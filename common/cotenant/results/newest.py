@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.results.columns import COUNTS, LAUNCH, equal_columns
 from cotenant.results.decoded import UNNAMED
 from cotenant.results.table import AT

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.results.columns import LAUNCH, TENANT
 
 LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "isolation", "share", "mix", "unit")

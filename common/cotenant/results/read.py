@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
+from cotenant.frames import pl
 from cotenant.results.columns import OBSERVATION_COLUMNS, observation_values, schema
 from cotenant.results.decoded import EDITED, Decoded, ForeignError, Skipped
 from cotenant.results.drawn import Drawn, own_meters, spans_of

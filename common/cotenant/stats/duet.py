@@ -101,7 +101,7 @@ def ratio_over_launches(estimates: Sequence[tuple[float, float]]) -> DuetOverLau
 
 Sides = Sequence[tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 """For each slice the blocks of A and those of B."""
-Round = Mapping[int, tuple[Sequence[BlockSum], Sequence[BlockSum]]]
+Met = Mapping[int, tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 """The blocks of A and of B in one round, by the number of a slice that has blocks of both."""
 
 
@@ -155,7 +155,7 @@ def _distance(center: float) -> float:
     return abs(math.log1p(LEAST_MARGIN) - abs(center))
 
 
-def _by_round(slices: Sides, rounds: Mapping[int, int]) -> Iterator[Round]:
+def _by_round(slices: Sides, rounds: Mapping[int, int]) -> Iterator[Met]:
     found: dict[int, dict[int, tuple[list[BlockSum], list[BlockSum]]]] = defaultdict(
         lambda: defaultdict(lambda: ([], []))
     )
@@ -167,7 +167,7 @@ def _by_round(slices: Sides, rounds: Mapping[int, int]) -> Iterator[Round]:
         yield {place: (a, b) for place, (a, b) in of_round.items() if a and b}
 
 
-def _log_mean(of_round: Round) -> float:
+def _log_mean(of_round: Met) -> float:
     """Return the logarithm of B's items over time in one round over A's, the mean over the slices."""
     return fmean(_log_rate(b) - _log_rate(a) for a, b in of_round.values())
 
@@ -176,7 +176,7 @@ def _log_rate(blocks: Sequence[BlockSum]) -> float:
     return math.log(sum(block.items for block in blocks) / sum(block.seconds for block in blocks))
 
 
-def _robust(met: Sequence[Round]) -> tuple[float, float | None]:
+def _robust(met: Sequence[Met]) -> tuple[float, float | None]:
     """Return both robust estimates as one, weighted by their precision, and half the width of its 95 % t interval; None
     below three rounds.
 
@@ -198,7 +198,7 @@ def _robust(met: Sequence[Round]) -> tuple[float, float | None]:
     return estimate, t_975(groups - 1) * error
 
 
-def _log_paired(met: Sequence[Round]) -> float:
+def _log_paired(met: Sequence[Met]) -> float:
     """Return the mean over rounds, without a fifth of them at each end (Tukey and McLaughlin, Sankhya A 25, 1963), of
     the logarithm of B's rate over A's, the mean over the slices; a rate is a block's median."""
     logs = sorted(fmean(_log_median(b) - _log_median(a) for a, b in of.values()) for of in met)
@@ -210,7 +210,7 @@ def _log_median(blocks: Sequence[BlockSum]) -> float:
     return fmean(math.log(median(block.rates)) for block in blocks)
 
 
-def _log_fast(met: Sequence[Round]) -> float:
+def _log_fast(met: Sequence[Met]) -> float:
     """Return the logarithm of the rate that B's fastest tenth of observations reach over A's, the mean over the slices.
 
     It is steadier than the minimum that Chen and Revels propose (Robust benchmarking in noisy environments, 2016).

@@ -23,6 +23,7 @@ from device.null.elf import undefined_symbols
 
 HERE = Path(__file__).parent
 PACKAGES = Path(sysconfig.get_path("purelib"))
+DRIVERS_HEADER = "nvidia/cu13/include/cuda.h"
 ASKING = ("libtorch_cuda.so", "libtorch_cuda_linalg.so", "libc10_cuda.so", "libtorch_python.so")
 OF_NVIDIA = re.compile(r"(__cuda|cuda|cu[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|nccl)(?!ile|pti)")
 FLAGS = ("-O1", "-fPIC", "-Wall", "-Wextra", "-Wno-unused-parameter")
@@ -34,10 +35,6 @@ class NotBuiltError(Exception):
     """The null device cannot be built here; the message says why."""
 
 
-class NoCompilerError(NotBuiltError):
-    """There is no C compiler here."""
-
-
 def compiler() -> list[str]:
     """Return the command of a C compiler: the machine's, or that of the package ziglang."""
     for name in ("gcc", "cc", "clang"):
@@ -45,14 +42,17 @@ def compiler() -> list[str]:
             return [path]
     if importlib.util.find_spec("ziglang"):
         return [sys.executable, "-m", "ziglang", "cc"]
-    raise NoCompilerError("There is no C compiler. The package ziglang has one: pip install ziglang.")
+    raise NotBuiltError("There is no C compiler. The package ziglang has one, and ./test.sh installs it.")
 
 
-def built(cache: Path | None = None) -> Path:
+def built(cache: Path | None = None, packages: Path = PACKAGES) -> Path:
     """Return the folder of both libraries; build them unless they are there. Raises NotBuiltError with the reason."""
-    torch = PACKAGES / "torch" / "lib"
-    if not (torch / "libtorch_cuda.so").exists():
-        raise NotBuiltError("This torch is a CPU build: nothing in it asks for a device of CUDA.")
+    torch = packages / "torch" / "lib"
+    if not ((torch / "libtorch_cuda.so").exists() and (packages / DRIVERS_HEADER).exists()):
+        version = importlib.metadata.version("torch")
+        raise NotBuiltError(
+            f"The null device needs torch's build for CUDA 13, not {version}: TORCH_BUILD=cu130 ./test.sh."
+        )
     cache = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cotenant-null-device"
     folder = cache / _digest()
     if not folder.exists():
@@ -108,7 +108,7 @@ def _linked(library: Path, sources: list[Path]) -> None:
 
 def _of_the_driver() -> set[str]:
     """Return the names of all functions of cuda.h: Triton and torch.compile link with some of them at run time."""
-    header = (PACKAGES / "nvidia/cu13/include/cuda.h").read_text()
+    header = (PACKAGES / DRIVERS_HEADER).read_text()
     return set(re.findall(r"\bcu[A-Z]\w+(?=\()|\bcu[A-Z]\w+_v\d\b", header))
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published, seeded
+from cotenant.frames import pl
 
 USERS = 138_493
 MOVIES = 26_744
@@ -63,7 +63,7 @@ def _rows(random: Generator, users: NDArray[Any], counts: NDArray[Any], identiti
     # A user rates everything in one sitting of about an hour.
     sitting = np.repeat(random.integers(_FIRST_RATING, _LAST_RATING - 3600, len(users)), counts)
     when = sitting + random.integers(0, 3600, len(owner))
-    table = polars.DataFrame({"user": owner + 1, "movie": movie, "stars": halves / 2, "when": when})
+    table = pl.DataFrame({"user": owner + 1, "movie": movie, "stars": halves / 2, "when": when})
     return table.write_csv(include_header=False).encode()
 
 

@@ -7,7 +7,7 @@ from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts, SelfTest
 from cotenant.machine.space import Disk
 from cotenant.machine.wheels import INDEX
-from cotenant.text import gib, listed
+from cotenant.text import gib, listed, many, verb
 
 LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20
 OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."
@@ -43,6 +43,13 @@ def torch(facts: Facts) -> Inspection:
     test = facts.self_test
     if test is None:
         return None
+    if test.timed_out:
+        sentence = f"A process that imports torch {test.died}: the disk is slow, or the machine is busy."
+        remedy = (
+            "Ask again: files that were read once are cached. Jobs that do not get ready take a larger --ready-timeout."
+        )
+        yield warning(sentence, remedy, rule="torch_slow")
+        return "torch did not answer in time"
     if test.died:
         remedy = "Make the environment anew: remove .venv and start ./run.sh."
         yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
@@ -166,7 +173,9 @@ def job_input(facts: Facts) -> Inspection:
     readers = [job for job in facts.jobs if job.reads]
     lacking = [job for job in readers if job.missing]
     if not lacking:
-        return f"there for all {len(readers)} jobs that read files" if readers else "no job reads files"
+        if not readers:
+            return "no job reads files"
+        return f"there for {many(len(readers), 'job')} that {verb(len(readers), 'reads', 'read')} files"
     for job in lacking:
         if not job.made:
             yield error(

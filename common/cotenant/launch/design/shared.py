@@ -1,0 +1,266 @@
+"""The parts of all designs: turns, rounds and their tempo, the room of a launch, and the interface of a design.
+
+A design is a generator of rounds, which gets what the launch has shown after each. Everything here is pure: the
+conductor freezes, moves and thaws.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from cotenant.isolation.slice import Slice
+from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Kind, Passed, SeenSoFar
+from cotenant.results.record import Side
+from cotenant.stats.duet import DuetRatio
+from cotenant.stats.kept import MOST_APART, BlockSum
+
+WARM_UP_ROUNDS = 1
+"""Additional rounds, which may belong to the warm-up."""
+MEASURED_NS = 200_000_000
+STEPS_IN_A_BLOCK = 10
+OBSERVATIONS_IN_A_BLOCK = 10
+AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
+"""The times that are left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
+on, and after a thaw on devices, or a freeze on shared ones, where the queue of a frozen tenant still runs."""
+BESIDE_AFTER_THAW_NS = 1_000_000_000
+"""The time that all leave out of a turn of all into which one is thawed. A processor that rested runs slowly for 0.4 s
+if its neighbours rest, and for up to a second if they are busy (docs/method-details.md)."""
+OPENING_NS = 500_000_000
+"""The most time, beside a step, of a block that does not count: it only times steps."""
+BUDGET_NS = 7_500_000_000
+"""A launch's default time for each of its tenants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The tenants of a block, each with its slot: `all` that run beside each other, `only` one, or the half of a duet
+    whose `turn` it is."""
+
+    kind: Kind
+    awake: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """The times that blocks take, by the time of a step of each tenant; `on_devices` is the most tenants on one device,
+    0 without devices. Several tenants in one of the `slices` share its time."""
+
+    steps_ns: Mapping[int, int]
+    on_devices: int
+    slices: int
+
+    def number(self, tenants: Collection[int], requested: int) -> int:
+        """Return the number of steps in an observation of these tenants, so that a block holds enough observations."""
+        step_ns = max(self.steps_ns[tenant] for tenant in tenants)
+        return max(1, min(requested, MEASURED_NS // (OBSERVATIONS_IN_A_BLOCK * step_ns)))
+
+    def left_out_ns(self, turn: Turn, ran: Mapping[int, int]) -> dict[int, int]:
+        """Return the nanoseconds that each tenant leaves out of a turn, by the slots of the tenants that ran before it.
+
+        On a shared device what frozen tenants had queued runs beside those that are awake now.
+        """
+        after_thaw_ns = AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS
+        held = ran.keys() - turn.awake.keys()
+        queued_ns = AFTER_THAW_ON_DEVICES_NS + self._step_ns(held) if held and self.on_devices > 1 else 0
+        goes_on = {tenant: ran.get(tenant) == slot for tenant, slot in turn.awake.items()}
+        # Between the halves of a duet what is slow after a thaw cancels.
+        beside_ns = BESIDE_AFTER_THAW_NS if turn.kind == ALL and not all(goes_on.values()) else 0
+        return {
+            tenant: max(
+                queued_ns, beside_ns, AFTER_BORDER_NS if goes_on[tenant] else after_thaw_ns + self.steps_ns[tenant]
+            )
+            for tenant in turn.awake
+        }
+
+    def lasting_ns(self, turn: Turn, ran: Mapping[int, int]) -> int:
+        """Return the nanoseconds that a turn needs: the longest time left out, then the measured part."""
+        measured_ns = max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(turn.awake))
+        return measured_ns + max(self.left_out_ns(turn, ran).values())
+
+    def opening_ns(self, awake: Collection[int]) -> int:
+        """Return the most nanoseconds of a turn that does not count."""
+        return OPENING_NS + max(self.steps_ns[tenant] for tenant in awake)
+
+    def round_ns(self, turns: Sequence[Turn]) -> int:
+        """Return the nanoseconds of a round after a similar one."""
+        pairs = zip([turns[-1], *turns], turns, strict=False)
+        return sum(self.lasting_ns(turn, before.awake) for before, turn in pairs)
+
+    def timed(self, seen: SeenSoFar, usual: Mapping[int, int] | None = None) -> Tempo:
+        """Return the tempo by the steps of tenants alone; those of others are the `usual` ones."""
+        return replace(self, steps_ns={**(usual or self.steps_ns), **seen.steps_alone_ns()})
+
+    def _step_ns(self, awake: Collection[int]) -> int:
+        """Return the nanoseconds in which each of these tenants can make a step beside the others."""
+        return math.ceil(len(awake) / self.slices) * max(self.steps_ns[tenant] for tenant in awake)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Turns at a tempo, each of them stretched by a factor. Rounds below WARM_UP_ROUNDS may belong to the warm-up."""
+
+    number: int
+    turns: Sequence[Turn]
+    tempo: Tempo
+    stretch: float = 1.0
+    counts: bool = True
+
+    def block(self, index: int, turn: Turn, ran: Mapping[int, int] | None) -> Block:
+        """Return the block of a turn after the tenants that `ran`; None before the first one, when all do."""
+        lasting_ns = round(self.stretch * self.tempo.lasting_ns(turn, ran or {}))
+        if not self.counts:
+            lasting_ns = min(lasting_ns, self.tempo.opening_ns(turn.awake))
+        left_out_ns = self.tempo.left_out_ns(turn, turn.awake if ran is None else ran)
+        return Block(index, self.number, turn.kind, turn.awake, lasting_ns, left_out_ns, self.counts)
+
+    @property
+    def lasting_ns(self) -> int:
+        """Nanoseconds of the round, if all its tenants rested before it."""
+        turns = zip([{}, *(turn.awake for turn in self.turns)], self.turns, strict=False)
+        return sum(self.block(0, turn, ran).lasting_ns for ran, turn in turns)
+
+
+Rounds = Generator[Round, SeenSoFar, bool]
+"""The rounds of a launch, each after what has been seen so far; they return whether they were all that were planned."""
+
+
+def blocks_of(rounds: Rounds) -> Generator[Block, SeenSoFar, bool]:
+    """Yield the blocks of these rounds, each after what has been seen so far; return what the rounds return."""
+    index, ran, made = 0, None, next(rounds)
+    while True:
+        for turn in made.turns:
+            seen = yield made.block(index, turn, ran)
+            index, ran = index + 1, turn.awake
+        try:
+            made = rounds.send(seen)
+        except StopIteration as ended:
+            return bool(ended.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The conditions of a launch once all are ready: `steps_ns` is the time of a step by tenant, `on_devices` the most
+    tenants on one device, 0 without devices."""
+
+    steps_ns: Mapping[int, int]
+    on_devices: int = 0
+    budget_ns: int | None = None
+    """The time for the blocks, if it is not the usual one."""
+    left_ns: int = 0
+    """The time until the launch's limit."""
+    narrow: float | None = None
+    """The share of the median at which half an interval is narrow enough to end."""
+    chance: random.Random = field(default_factory=random.SystemRandom)
+
+    @property
+    def everybody(self) -> dict[int, int]:
+        """All tenants, in their own slices."""
+        return dict.fromkeys(sorted(self.steps_ns), HOME)
+
+    def is_enough(self, seen: SeenSoFar) -> bool:
+        """Return whether everybody's interval is narrow enough."""
+        return self.narrow is not None and seen.is_narrow(self.narrow)
+
+    @property
+    def tempo(self) -> Tempo:
+        """The tempo of tenants with slices of their own."""
+        return Tempo(self.steps_ns, self.on_devices, len(self.steps_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class DesignPlan:
+    """A launch's rounds, the tempo by which observations are made, and the time expected.
+
+    `awake_ns` is the most time of it that a tenant is awake.
+    """
+
+    rounds: Rounds
+    tempo: Tempo
+    expected_ns: int
+    awake_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DuetPlace:
+    """A tenant's place in a duet: its side, and the number of the slice that it shares with one of the other side."""
+
+    side: Side
+    slice: int
+
+    @property
+    def half(self) -> int:
+        """The half, 0 or 1, with which it is awake: in slices with odd numbers B is in the half of A in the others."""
+        return (self.side == "B") ^ (self.slice % 2)
+
+
+class Design:
+    """Which tenants run beside each other, and in which order. A design of blocks overrides `plan` at least."""
+
+    takes_turns: ClassVar[bool] = True
+    """Whether it has blocks."""
+    failure: ClassVar[str] = ""
+    """The sentence with which a launch ends that cannot have them, with {why}; "" if it goes on without blocks."""
+    has_parts: ClassVar[bool] = False
+    """Whether different tenants meet in different blocks, so that each meeting has its own records."""
+    refusal: str = ""
+    """Why it has no blocks, if that is known beforehand."""
+    slots: Sequence[Slice] = ()
+    """Slices beside the tenants' own ones in which they meet."""
+
+    def usual_ns(self, tenants: int) -> int:
+        """Return the time of a launch without a budget."""
+        return tenants * BUDGET_NS
+
+    def plan(self, room: Room) -> DesignPlan | str:
+        """Return the plan, or why there can be none."""
+        raise NotImplementedError
+
+    def meetings(self, tenants: int, passed: Sequence[Passed] = ()) -> Sequence[tuple[int, ...]]:
+        """Return the tenants of each meeting that has records, after these blocks."""
+        return [tuple(range(tenants))]
+
+    def name(self, launch: str, cells: Sequence[str]) -> str:
+        """Return the name of a meeting of tenants of these cells, if it is not one of all."""
+        return f"{launch}.x{len(cells)}"
+
+    def place(self, tenant: int) -> DuetPlace | None:
+        """Return a tenant's place in a duet."""
+        return None
+
+    def are_beside(self, tenant: int, other: int) -> bool:
+        """Return whether two tenants of a meeting run at the same time."""
+        return True
+
+    def ratio(self, sums: Mapping[int, Sequence[BlockSum]], passed: Sequence[Passed]) -> DuetRatio | None:
+        """Return B over A, by the kept observations of each tenant; None if it is no duet."""
+        return None
+
+
+def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
+    """Return the turns of a round: each tenant of `there` alone once, in random order, after turns of them all.
+
+    Between two of these are a few turns alone. A tenant that ran just before a block goes on into it, which is faster
+    than a thaw: with up to four tenants that happens as often before its blocks alone as before those of all.
+    """
+    order = chance.sample([*there], len(there))
+    parts = math.ceil(len(order) / MOST_APART)
+    alone = [[Turn(ONLY, {tenant: there[tenant]}) for tenant in order[part::parts]] for part in range(parts)]
+    return [turn for some in alone for turn in (Turn(ALL, there), *some)]
+
+
+def rounds_within(budget_ns: int, round_ns: int, others_ns: int, least: int, most: int) -> int | None:
+    """Return how many rounds after the warm-up fit a budget beside other blocks, at least `least`; None if these take
+    over twice as long."""
+    least_ns = (least + WARM_UP_ROUNDS) * round_ns + others_ns
+    if least_ns > 2 * budget_ns:
+        return None
+    return min(most, least + max(0, budget_ns - least_ns) // round_ns)
+
+
+def too_long(room: Room, least: int) -> str:
+    """Return the reason for which `rounds_within` has found none."""
+    return f"{least} rounds of steps of {max(room.steps_ns.values()) / 1e9:.2g} s take more than twice the budget"
