@@ -22,8 +22,8 @@ from cotenant.launch.design.designs import LEAST_ROUNDS
 from cotenant.launch.design.passed import Seen, places
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.rendezvous import Go
-from cotenant.launch.start import Start
 from cotenant.launch.tenant import TenantSpec
 from cotenant.procfs import format_list
 from cotenant.results.build import (
@@ -57,7 +57,7 @@ class SuiteFacts:
     run_words: tuple[str, ...]
 
 
-def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
+def parts_of(result: LaunchResult, start: PlannedLaunch) -> Iterator[tuple[LaunchResult, PlannedLaunch]]:
     """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one for
     each meeting of its tenants."""
     if (went_on := result.went_on) is not None:
@@ -119,7 +119,7 @@ def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
     return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
 
 
-def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
+def records_of(result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
     statements = [_statement(tenant, go, result, start) for tenant, go in zip(result.tenants, gos, strict=True)]
@@ -160,7 +160,7 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
 
 
 def _work_beside(
-    result: LaunchResult, statements: Sequence[Statement], go: Go | None, start: Start
+    result: LaunchResult, statements: Sequence[Statement], go: Go | None, start: PlannedLaunch
 ) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
     spans = [[(row.start_ns, row.end_ns) for row in statement.kept_observations] for statement in statements]
@@ -180,7 +180,7 @@ def _work_beside(
     return seen
 
 
-def _findings(result: LaunchResult, start: Start) -> Iterator[Finding]:
+def _findings(result: LaunchResult, start: PlannedLaunch) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
@@ -246,7 +246,7 @@ def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int)
     ]
 
 
-def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult, start: Start) -> Statement:
+def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult, start: PlannedLaunch) -> Statement:
     """Return a tenant's statement: rank 0's part and times, the items of all ranks, and each rank's observations.
 
     Rank 0 has reported those of ranks on other nodes.
@@ -313,7 +313,7 @@ def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
 def _place(
     tenant: TenantResult,
     number: int,
-    start: Start,
+    start: PlannedLaunch,
     facts: SuiteFacts,
     statement: Statement,
     meters: dict[str, Any],
@@ -365,7 +365,7 @@ def _place(
     )
 
 
-def _duet_ratio(result: LaunchResult, statements: Sequence[Statement], start: Start) -> DuetRatio | None:
+def _duet_ratio(result: LaunchResult, statements: Sequence[Statement], start: PlannedLaunch) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
     sums = {number: block_sums(statement.observations) for number, statement in enumerate(statements)}
     possible = {number: of for number, of in sums.items() if of is not None}
