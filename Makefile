@@ -20,5 +20,5 @@ vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (docs/testi
 bench: ## what the harness itself costs, side by side (docs/benchmarks.md)
 	$(VENV)/bin/python benchmarks/run.py
 
-gpu-wheels: ## packages that a borrowed machine with torch alone lacks, as wheels (docs/gpu/README.md)
+gpu-wheels: ## packages that a borrowed machine with torch alone lacks, as wheels (docs/gpu.md)
 	PYTHON=$(firstword $(wildcard $(VENV)/bin/python) python3) scripts/gpu_wheels.sh

@@ -1,7 +1,7 @@
-"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method.md.
+"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method-details.md.
 
 python scripts/coverage.py [--draws 1000]          prints the table
-python scripts/coverage.py --write                 puts it into docs/method.md
+python scripts/coverage.py --write                 puts it into docs/method-details.md
 
 Run it again after changing a statistic. Noise is normal on logarithms: `s` is its standard deviation, `r` its lag-1
 correlation between the observations of a launch. Launches are drawn independently.
@@ -38,7 +38,7 @@ from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
 from cotenant.stats.steadiness import behind_warm_up, drift  # noqa: E402
 
-PAGE = ROOT / "docs/method.md"
+PAGE = ROOT / "docs/method-details.md"
 BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
 NOISES, CORRELATIONS = (0.01, 0.03, 0.08), (0.0, 0.3, 0.7)
 JOBS, SIDE = 21, 5
@@ -228,7 +228,7 @@ def table(draws: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/method.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/method-details.md")
     given = parser.parse_args()
     made = table(given.draws)
     if not given.write:

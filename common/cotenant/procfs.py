@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+_PADDING = string.whitespace + "\0"  # some kernels end lists with a zero byte, and firmware all of its words
 
 
 def read_text(path: Path, limit_bytes: int | None = None) -> str:
@@ -18,7 +21,7 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str:
 
     `limit_bytes` stops early: the kernel makes some files (`/proc/cpuinfo`) as they are read, and slowly.
     """
-    return _read(path, limit_bytes).decode(errors="replace").strip()
+    return _read(path, limit_bytes).decode(errors="replace").strip(_PADDING)
 
 
 def _read(path: Path, limit_bytes: int | None = None) -> bytes:
@@ -105,6 +108,14 @@ def format_list(ids: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
+def shortened_list(ids: Iterable[int], most: int = 8) -> str:
+    """Return a list for people: `0-3,8 and 12 more` where it has more than so many runs."""
+    numbers = sorted(set(ids))
+    runs = format_list(numbers).split(",")
+    shown = ",".join(runs[:most])
+    return shown if len(runs) <= most else f"{shown} and {len(numbers) - len(parse_list(shown))} more"
+
+
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A mounted file system: its `kind`, the part of it that is `shown` at `point`, and its own options."""
@@ -129,13 +140,17 @@ def mounted_systems(root: Path = Path("/")) -> list[Mount]:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process; `start_ticks` count from boot, `exit_code` is a dead process's status in the form of waitpid(2)."""
+    """A process; `start_ticks` count from boot, `exit_code` is a dead process's status in the form of waitpid(2).
+
+    `waited_ticks` is the processor time of all ended descendants that were waited for.
+    """
 
     name: str
     parent: int
     state: str
     start_ticks: int
     exit_code: int
+    waited_ticks: int
 
 
 def process_of(pid: int) -> Process | None:
@@ -144,10 +159,10 @@ def process_of(pid: int) -> Process | None:
     words = tail.split()
     if len(words) < 20:
         return None
-    # Numbered as in proc_pid_stat(5): state 3, ppid 4, starttime 22, exit_code 52.
+    # Numbered as in proc_pid_stat(5): state 3, ppid 4, cutime 16, cstime 17, starttime 22, exit_code 52.
     field = dict(enumerate(words, 3))
-    parent, start, exit_code = (to_int(field.get(number, "")) or 0 for number in (4, 22, 52))
-    return Process(head.partition("(")[2], parent, field[3], start, exit_code)
+    parent, user, system, start, exit_code = (to_int(field.get(number, "")) or 0 for number in (4, 16, 17, 22, 52))
+    return Process(head.partition("(")[2], parent, field[3], start, exit_code, user + system)
 
 
 def start_ticks(pid: int) -> int | None:

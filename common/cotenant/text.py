@@ -28,11 +28,11 @@ def verb(count: int, one: str = "is", several: str = "are") -> str:
     return one if count == 1 else several
 
 
-def listed(items: Iterable[object], most: int = 4) -> str:
+def listed(items: Iterable[object], most: int = 4, between: str = ", ") -> str:
     """Return `a, b, c and 5 more`."""
     words = [str(item) for item in items]
     more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
+    return between.join(words[:most]) + more
 
 
 def joined(between: str, *parts: str) -> str:

@@ -144,7 +144,7 @@ def test_the_text_and_page_of_an_export_name_rules_and_have_no_observations(repo
     text = page.read_text()
     assert (status, "Newest launch" in text, OF_EXPORTS in text, "foreign_load" in text) == (0, False, True, True)
     assert "warning: foreign_load  [2 records: wlm]" in said
-    assert "ssd R0 user 1: out_of_memory: It needed more.  [1 more aborted with it]" in said
+    assert "ssd, repetition 0, user 1: out_of_memory: It needed more.  [1 more aborted with it]" in said
 
 
 def test_the_other_reports_take_exports(reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_while_it_is_measured_nothing_is_written_and_ctrl_c_leaves_the_terminal_
     assert re.fullmatch(r"1/2 first   (clean  |suspect) .* sum/s", first)
     assert re.fullmatch(r"2/2 second  interrupted +\d+ s  -", second)
     assert any(line.startswith("Stopped by Ctrl-C;") for line in shown)
-    assert any(line.startswith("second R0 user 0: interrupted") for line in shown)
+    assert any(line.startswith("second, repetition 0, user 0: interrupted") for line in shown)
     assert not any("measuring since" in line for line in shown)
 
 

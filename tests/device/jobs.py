@@ -28,7 +28,7 @@ WAITING: dict[str, dict[str, int]] = {
     MOE: dict.fromkeys(("fp32", "tf32", "fp16"), 12),
     WLM: dict.fromkeys(OF_ALL, 1),
 }
-"""Most waits for the device in one step of a task, by precision; docs/gpu/null-device.md says why."""
+"""Most waits for the device in one step of a task, by precision; docs/gpu.md says why."""
 NOT_IN_HALF = {DLRM: "Tables have no fp32 copies to be stepped."}
 
 ARTEFACTS = {"padding_counted", "mfu_impossible", "credited", "untimed"}

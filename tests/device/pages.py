@@ -1,7 +1,7 @@
-"""Print the tables of two pages, which are made by running tasks on the null device.
+"""Print two tables, made by running tasks on the null device.
 
-PYTHONPATH=tests:common python -m device.pages tasks    outcome of every task, for docs/gpu/null-device.md: some minutes
-PYTHONPATH=tests:common python -m device.pages sizes    memory of each batch size, for docs/gpu/batch-sizes.md: an hour
+PYTHONPATH=tests:common python -m device.pages tasks    outcome of every task: some minutes
+PYTHONPATH=tests:common python -m device.pages sizes    memory of each batch size: an hour
 """
 
 from __future__ import annotations

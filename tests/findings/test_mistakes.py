@@ -104,7 +104,7 @@ def test_what_is_no_launch_of_its_own_is_averaged_nowhere(reports: Path, capsys:
         write_record(reports, before, NOON - timedelta(hours=1))
     assert rates(capsys, reports) == honest
     reported = said(capsys, "report", reports)[0]
-    assert "vae R5 user 0: failed: It fell." in reported
+    assert "vae, repetition 5, user 0: failed: It fell." in reported
     assert "vae, repetition 0: there are records of several runs; the newest count." in reported
     sentence = "vae, repetition 6: it began at the same moment as repetition 2, and is a copy of it; it does not count."
     for reader in (["report"], ["compare", reports], ["mlbench-report", "--reports"]):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
 from cotenant.errors import CotenantError
+from cotenant.isolation import assignment
+from cotenant.isolation.assignment import Merit, merit_of
 from cotenant.isolation.memory_shares import PAGE_BYTES
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.plan_findings import cache_findings
 from cotenant.machine.cpu import Cache
 from cotenant.machine.topology import Machine
-from cotenant.procfs import format_list
+from cotenant.procfs import format_list, shortened_list
 from machine.invented import GIB, device, machine, of_cores
 
 EIGHT = tuple(device(i, node=i // 4) for i in range(8))
@@ -30,6 +33,12 @@ def processors(made: Plan) -> list[Cpus]:
 
 def rules(made: Plan) -> list[str]:
     return [finding.rule for finding in made.findings]
+
+
+def cached(host: Machine, *caches: Cache) -> Machine:
+    """The same host, whose processors have these caches."""
+    cache_of = {number: cache for cache in caches for number in cache.processors}
+    return replace(host, processors=tuple(replace(p, cache=cache_of.get(p.id)) for p in host.processors))
 
 
 class Row(NamedTuple):
@@ -95,6 +104,105 @@ def test_who_gets_which_processors() -> None:
         assert format_list(made.unused_processors) == row.unused, row.why
         assert not row.nodes or " ".join(format_list(piece.nodes) for piece in made.slices) == row.nodes, row.why
         assert [piece.tenant for piece in made.slices] == list(range(len(made.slices))), row.why
+
+
+def placed(packages: Sequence[int], nodes: Sequence[int] = (), caches: Sequence[tuple[int, Cpus]] = ()) -> Machine:
+    """A machine of a core for each of these sockets, on these nodes, with caches of so many MiB."""
+    host = machine(nodes=len(set(nodes)) or 1, cores=len(packages) // (len(set(nodes)) or 1))
+    made = zip(host.processors, packages, nodes or [0] * len(packages), strict=True)
+    host = replace(host, processors=tuple(replace(p, package=package, node=node) for p, package, node in made))
+    return cached(host, *(Cache(3, size << 20, serves) for size, serves in caches))
+
+
+EVERY_FOURTH = [(32, tuple(range(start, 16, 4))) for start in range(4)]
+PLACES = [
+    ("nodes of two sockets in turn", placed((0, 1, 0, 1), (0, 1, 2, 3)), "0,2 1,3", "nodes_straddled"),
+    ("sockets in turn on one node", placed((0, 1, 0, 1)), "0,2 1,3", ""),
+    ("less for one socket", placed((0,) * 15 + (1,) * 17), "0-14 15-29", "processors_unused"),
+    ("a socket is cut", placed((0, 1, 2)), "0-2", ""),
+    ("two of three sockets", placed((0, 0, 1, 1, 2, 2)), "0-2 3-5", "sockets_straddled"),
+    (
+        "caches of ids that are apart",
+        placed((0,) * 16, caches=EVERY_FOURTH),
+        "0,4,8,12 1,5,9,13 2,6,10,14 3,7,11,15",
+        "",
+    ),
+    ("two caches each", placed((0,) * 16, caches=EVERY_FOURTH), "0-1,4-5,8-9,12-13 2-3,6-7,10-11,14-15", ""),
+    ("no cache is cut", placed((0,) * 8, caches=[(8, (0, 1, 2, 3)), (8, (4, 5, 6, 7))]), "0-2 4-6", "processor_quota"),
+    ("a cache of two nodes", placed((0,) * 4, (0, 1, 0, 1), [(8, (0, 1, 2, 3))]), "0,2 1,3", ""),
+    ("unlike caches", placed((0,) * 4, caches=[(96, (0, 1)), (32, (2, 3))]), "0-1 2-3", "cores_uneven"),
+]
+
+
+@pytest.mark.parametrize(("host", "cpus", "found"), [pytest.param(*row[1:], id=row[0]) for row in PLACES])
+def test_slices_straddle_neither_sockets_nor_caches(host: Machine, cpus: str, found: str) -> None:
+    made = plan(replace(host, quota_processors=6.0) if found == "processor_quota" else host, len(cpus.split()))
+    assert " ".join(map(format_list, processors(made))) == cpus
+    assert " ".join(rules(made)) == found
+
+
+def test_kinds_go_before_caches_and_sockets_of_one_kind() -> None:
+    """Cores of two kinds, each with a cache of its own: both users have the same mixture."""
+    host = placed((0, 0, 1, 1), caches=[(16, (0, 1)), (8, (2, 3))])
+    mixed = replace(host, processors=tuple(replace(p, kind="c" if p.id > 1 else "") for p in host.processors))
+    made = plan(mixed, 2)
+    assert processors(made) == [(0, 2), (1, 3)]
+    assert rules(made) == ["sockets_straddled"]
+
+
+def test_findings_name_sockets_and_the_sizes_of_unlike_caches() -> None:
+    said = {
+        placed((0, 0, 1, 1, 2, 2)): "The processors of users 0-1 lie on sockets 0-2.",
+        placed((0, 1, 0, 1), (0, 1, 2, 3)): "The processors of users 0-1 lie on more than one NUMA node.",
+        placed((0, 0, 1, 1, 2, 2), (0, 0, 1, 1, 2, 2)): (
+            "The processors of users 0-1 lie on more than one NUMA node and on sockets 0-2."
+        ),
+        placed((0, 0, 0, 0, 1, 1, 2, 2), range(8)): (
+            "The processors of users 0-1 lie on more than one NUMA node, those of user 1 also on sockets 1-2."
+        ),
+        placed((0,) * 4, caches=[(96, (0, 1)), (32, (2, 3))]): (
+            "The users' processors are alike but for their last-level caches: 96 MiB for user 0; 32 MiB for user 1."
+        ),
+        placed((0,) * 6, caches=[(96, (0, 1)), (32, (2, 3, 4, 5))]): (
+            "The users' processors are alike but for their last-level caches: "
+            "32 MiB for user 0; 2 of 96 MiB and 1 of 32 MiB for user 1."
+        ),
+    }
+    for host, sentence in said.items():
+        assert sentence in [finding.sentence for finding in plan(host, 2).findings]
+
+
+@pytest.mark.parametrize(("nodes", "cores"), [(256, 8), (1024, 4)])
+@pytest.mark.parametrize("users", [1, 2, 3, 7, 255, 683, 4095, 8192])
+def test_large_machines_are_planned_in_few_steps(
+    nodes: int, cores: int, users: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every assignment that is made and judged takes as long as the machine is large."""
+    judged = []
+
+    def counted(*asked: Any) -> Merit:
+        judged.append(asked)
+        return merit_of(*asked)
+
+    monkeypatch.setattr(assignment, "merit_of", counted)
+    # One processor is offline, so that cores, nodes and sockets are not all alike.
+    host = machine(nodes, cores, memory_bytes=nodes << 32, without=(5,))
+    plan(host, users)
+    plan(replace(host, quota_processors=nodes * 3.3), users)
+    assert len(judged) <= 8
+
+
+def test_texts_stay_short_on_large_machines() -> None:
+    caches = [Cache(3, 32 << 20, (2 * number, 2 * number + 1)) for number in range(1024)]
+    host = cached(machine(cores=2048, memory_bytes=1 << 42), *caches)
+    made = plan(host, 2048, policy="contiguous")
+    texts = [str(made), *(finding.sentence for finding in (*made.findings, *cache_findings(host, made.slices)))]
+    assert max(map(len, texts)) < 300
+    assert texts[0].startswith("2048 users: processors 0 | 1 | 2 |")
+    assert " | 15 and 2032 more" in texts[0]
+    assert texts[-1].endswith("users 6-7 (processors 6-7) and 1020 more.")
+    assert shortened_list(range(0, 40, 2)) == "0,2,4,6,8,10,12,14 and 12 more"
+    assert shortened_list(range(16)) == "0-15"
 
 
 def test_sentences_count_and_name() -> None:
@@ -244,11 +352,12 @@ def test_ranks_are_pinned_near_their_devices() -> None:
     ],
 )
 def test_last_level_caches_of_several_tenants_are_named(tenants: int, sentence: str) -> None:
-    caches = [Cache(3, 32 << 20, (0, 1, 2, 3)), Cache(3, 32 << 20, (4, 5, 6, 7)), Cache(2, None, (8,))]
-    made = plan(machine(cores=8), tenants)
-    slices = made.slices
+    host = cached(
+        machine(cores=9), Cache(3, 32 << 20, (0, 1, 2, 3)), Cache(3, 32 << 20, (4, 5, 6, 7)), Cache(2, None, (8,))
+    )
+    slices = plan(host, tenants).slices
     if tenants == 3:  # One tenant with a cache of its own beside two that share the other.
         slices = tuple(
             replace(piece, processors=cpus) for piece, cpus in zip(slices, ((0, 1), (4, 5), (6, 7)), strict=True)
         )
-    assert [finding.sentence for finding in cache_findings(slices, caches)] == [sentence] * bool(sentence)
+    assert [finding.sentence for finding in cache_findings(host, slices)] == [sentence] * bool(sentence)

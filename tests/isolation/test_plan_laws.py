@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.isolation.assignment import cores_by_node, mixtures
-from cotenant.isolation.memory_shares import PAGE_BYTES, Mems
+from cotenant.isolation.memory_shares import PAGE_BYTES, Mems, equal_share
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks
 from cotenant.machine.topology import Machine
 from isolation.test_plan import processors, rules
@@ -156,6 +156,18 @@ def test_equal_nodes_are_never_straddled_by_a_multiple_of_them(
     made = plan(machine(nodes, per_node + spare, threads, devices=devices), nodes * per_node)
     assert [piece.nodes for piece in made.slices] == [(i % nodes,) for i in range(nodes * per_node)]
     assert set(rules(made)) <= {"processors_unused"}
+
+
+@given(st.data(), st.lists(st.integers(1, 64), min_size=1, max_size=5))
+def test_memory_is_all_that_every_set_of_nodes_can_give(data: st.DataObject, sizes: list[int]) -> None:
+    ids = range(len(sizes))
+    slices = data.draw(st.lists(st.sets(st.sampled_from(ids), min_size=1).map(tuple), min_size=1, max_size=8))
+    host = machine(len(sizes), 1, memory_bytes=sum(sizes) * GIB, node_bytes=tuple(size * GIB for size in sizes))
+    some = chain.from_iterable(combinations(ids, count) for count in range(1, len(sizes) + 1))
+    inside = {nodes: sum(set(nodes).issuperset(own) for own in slices) for nodes in some}
+    least = min(sum(sizes[node] for node in nodes) * GIB // count for nodes, count in inside.items() if count)
+    least = min(least, host.memory_bytes // len(slices))
+    assert equal_share(host, slices, 0) == least // PAGE_BYTES * PAGE_BYTES
 
 
 @given(st.data(), machines())

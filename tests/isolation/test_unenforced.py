@@ -13,20 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Backend, Counters, NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, LiveSlice, NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.family import Family
 from cotenant.isolation.leftovers import new_shared_files, shared_files, thaw
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.procfs import numbered, process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
-from isolation.entering import AFFINITY, MIB, eventually, slice_of, started
+from isolation.entering import AFFINITY, MIB, Entering, eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 
 
 def environment(tenant: int) -> dict[str, str]:
     return {**os.environ, RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(tenant)}
+
+
+def begin(live: LiveSlice, shim: Entering) -> None:
+    live.begin(Family([shim.process.pid]))
 
 
 BY_EITHER = pytest.mark.parametrize("backend", [Affinity], indirect=True)
@@ -73,6 +78,7 @@ def test_a_tenant_is_stopped_and_killed_with_all_that_it_has_forked_and_its_neig
     ):
         for shim in (one, two):
             shim.go()
+        begin(first, one)
         eventually(lambda: len(marked(str(RunName()), 0)) >= 3, "two shells and a sleep")
         for _ in range(2):
             first.freeze()
@@ -109,6 +115,7 @@ def test_a_tenant_is_moved_with_every_thread_while_it_is_stopped_and_none_leaves
     live = backend.create(slice_of(0, OWN[:1]))
     with started(live.entry, sys.executable, "-c", THREADS, environment=environment(0)) as one:
         one.go()
+        begin(live, one)
         eventually(lambda: len(threads()) == 4 * 4, "four processes of four threads")
         for there in (OWN[-1:], OWN[:1]):
             live.freeze()
@@ -139,6 +146,7 @@ def test_who_waits_for_a_child_that_is_stopped_before_it_is_another_program_is_s
     live = backend.create(slice_of(0, OWN))
     with started(live.entry, program, environment=environment(0)) as one:
         one.go()
+        begin(live, one)
         eventually(lambda: len(marked(str(RunName()), 0)) == 2, "a program and its child")
         live.freeze()
         eventually(live.frozen, "both are still")

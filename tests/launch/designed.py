@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from cotenant.launch.design.passed import Block, Passed, Seen
+from cotenant.launch.design.passed import Block, Passed, SeenSoFar
 from cotenant.launch.design.shared import Room, Rounds, blocks_of
+from cotenant.results.record import Observed
 
 MS = 1_000_000
 HOUR_NS = 3600 * 1000 * MS
-Observe = Callable[[Passed, int], list[dict[str, Any]]]
+Observe = Callable[[Passed, int], list[Observed]]
 """Returns the observations that a tenant makes in a block."""
 
 
@@ -19,8 +20,8 @@ def room(steps_ns: Mapping[int, int], seed: int = 0, **more: Any) -> Room:
     return Room(steps_ns, chance=random.Random(seed), **({"left_ns": HOUR_NS} | more))
 
 
-def row(start_ns: int, end_ns: int, items: float = 1.0) -> dict[str, Any]:
-    return {"start_ns": start_ns, "end_ns": end_ns, "items": items}
+def row(start_ns: int, end_ns: int, items: float = 1.0) -> Observed:
+    return Observed(start_ns, end_ns, items, 0)
 
 
 def carried_out(rounds: Rounds, observe: Observe = lambda passed, tenant: []) -> tuple[list[Passed], bool]:
@@ -28,12 +29,11 @@ def carried_out(rounds: Rounds, observe: Observe = lambda passed, tenant: []) ->
     of one step; at GO all tenants run."""
     blocks = blocks_of(rounds)
     block, now_ns, passed = next(blocks), 0, list[Passed]()
-    seen = Seen(passed, {tenant: [] for tenant in block.awake}, dict.fromkeys(block.awake, 1))
+    seen = SeenSoFar(passed, {tenant: [] for tenant in block.awake}, dict.fromkeys(block.awake, 1))
     while True:
         passed.append(Passed(block, now_ns, now_ns + block.lasting_ns))
         for tenant in block.awake:
-            rows: Any = seen.rows[tenant]
-            rows += observe(passed[-1], tenant)
+            cast(list[Observed], seen.rows[tenant]).extend(observe(passed[-1], tenant))
         now_ns += block.lasting_ns
         try:
             block = blocks.send(seen)

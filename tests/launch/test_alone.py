@@ -9,7 +9,7 @@ import pytest
 from cotenant.isolation.unenforced import UnenforcedSlice
 from cotenant.launch import alone
 from cotenant.launch.alone import WentOn, observations_alone
-from cotenant.launch.design.designs import Together
+from cotenant.launch.design.designs import AllAtOnce
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from launch.turning import SUMS, Turning, outcomes, spans
@@ -48,7 +48,7 @@ def test_a_turn_fills_two_seconds_or_an_interval_within_ten(seconds: float, coun
 
 def test_tenants_go_on_alone_one_after_the_other(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.3)
-    result = turning.launch(*COUNTED, design=Together(WHY))
+    result = turning.launch(*COUNTED, design=AllAtOnce(WHY))
     assert outcomes(result) == ["completed", "completed"]
     end = went_on(result)
     assert ([*end.turns], end.missed, result.unconducted) == ([0, 1], {}, WHY)
@@ -67,7 +67,7 @@ def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
 ) -> None:
     monkeypatch.setattr(UnenforcedSlice, "held_by", None)
     monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.2)
-    result = turning.launch(*COUNTED, design=Together(WHY))
+    result = turning.launch(*COUNTED, design=AllAtOnce(WHY))
     assert outcomes(result) == ["completed", "completed"]
     assert [*went_on(result).turns] == [0]
     assert went_on(result).missed == {1: "nothing here can hold it still until nobody else runs"}
@@ -77,14 +77,14 @@ def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alone, "LEAVING_S", 100.0)
-    result = turning.launch(*COUNTED, design=Together(WHY), limits=Limits(timeout_s=30))
+    result = turning.launch(*COUNTED, design=AllAtOnce(WHY), limits=Limits(timeout_s=30))
     assert outcomes(result) == ["completed", "completed"]
     missed = "--timeout leaves no time to observe it alone"
     assert (went_on(result).turns, went_on(result).missed) == ({}, {0: missed, 1: missed})
 
 
 def test_one_that_dies_in_its_turn_has_failed_and_the_next_has_its_own(turning: Turning) -> None:
-    result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], design=Together(WHY))
+    result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], design=AllAtOnce(WHY))
     assert outcomes(result) == ["failed", "completed"]
     assert ([*went_on(result).turns], went_on(result).missed) == ([1], {0: "it ended while it was alone"})
 

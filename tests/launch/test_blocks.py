@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.processes import marked
+from cotenant.isolation.processes import PR_SET_CHILD_SUBREAPER, adopt_orphans, end_orphans, marked, now_ticks
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import UnenforcedSlice
 from cotenant.isolation.v1 import V1
@@ -26,6 +27,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
+from cotenant.stats import budget
 from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes, slots
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
@@ -41,6 +43,15 @@ def v1_turning(tmp_path: Path, interruption: Interruption) -> Iterator[Turning]:
     for mount in cgroup_mounts().v1.values():
         with contextlib.suppress(FileNotFoundError):
             (mount / f"cotenant-test-pairs.{os.getpid()}").rmdir()
+
+
+@pytest.fixture
+def adopting() -> Iterator[None]:
+    """Orphans become children of this process, as they do of a runner."""
+    before, since_ticks = adopt_orphans(), now_ticks()
+    yield
+    end_orphans(before, since_ticks)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 @pytest.mark.usefixtures("short")
@@ -111,6 +122,19 @@ def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
 
 
 @pytest.mark.usefixtures("short")
+def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "GRACE_NS", 0)
+    result = turning.launch(
+        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=30, budget_s=0.5)
+    )
+    assert outcomes(result) == ["completed"] * 3
+    assert conducted(result).passed
+    assert not conducted(result).complete
+
+
+@pytest.mark.usefixtures("short")
 def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +164,58 @@ sys.exit(sums.main())
     result = turning.launch("/usr/bin/env", "python3", "-c", dies, str(TENANTS), *SUMS[1:])
     assert outcomes(result) == ["completed", "failed"]
     assert len(conducted(result).passed) < 17
+
+
+LEAVES = """
+import os, subprocess, sys, threading
+sys.path.insert(0, sys.argv[1])
+import sums
+from cotenant.protocol.client import Rendezvous
+noted = sys.argv[2]
+sys.argv[2:] = sys.argv[3:]
+await_go = Rendezvous.await_go
+def leave():
+    # It stays in this session, without a variable; its parent ends at once.
+    subprocess.run(["sh", "-c", "yes >/dev/null & echo $! >" + noted], env={"PATH": os.environ["PATH"]})
+def await_go_and_leave(self):
+    go = await_go(self)
+    if os.environ["COTENANT_TENANT"] == "1":
+        threading.Timer(0.6, leave).start()
+    return go
+Rendezvous.await_go = await_go_and_leave
+del sys.argv[1]
+sys.exit(sums.main())
+"""
+
+
+@pytest.mark.usefixtures("short", "adopting")
+def test_an_orphan_from_after_go_rests_with_its_tenant_and_counts_as_its_work(
+    turning: Turning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(designs, "WANTED_ROUNDS", 12)
+    noted = turning.folder / "orphan"
+    seen: dict[str, int] = {}
+
+    def watch() -> None:
+        while not over.wait(0.005):
+            with contextlib.suppress(OSError, ValueError):
+                pid = int(noted.read_text())
+                if (process := process_of(pid)) is not None and process.state != "Z":
+                    seen[process.state] = time.clock_gettime_ns(~pid << 3 | 2)
+
+    over = threading.Event()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    # Steps that sleep: nearly all processor time is the orphan's.
+    words = (str(TENANTS), str(noted), "--number", "1", "--repeat", "9", "--sleep", "0.005", "--sums", "1")
+    result = turning.launch("/usr/bin/env", "python3", "-c", LEAVES, *words)
+    over.set()
+    watcher.join()
+    assert outcomes(result) == ["completed", "completed"]
+    assert "T" in seen
+    readings = result.work[1]
+    assert readings[-1][1] - readings[0][1] > 0.9 * seen["T"]
+    assert conducted(result).spent_of(1)["rest"].processor_ns < 0.05 * conducted(result).spent_of(1)["rest"].lasted_ns
 
 
 @pytest.mark.usefixtures("short")

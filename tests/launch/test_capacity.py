@@ -222,7 +222,7 @@ def test_in_a_round_a_crowd_meets_before_and_behind_its_users_alone() -> None:
 def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_budget() -> None:
     """The first makes a step in 11 ms, and the last in 30."""
 
-    def observe(one: Passed, user: int) -> list[dict[str, Any]]:
+    def observe(one: Passed, user: int) -> list[Observed]:
         step_ns = {0: 11 * MS, 3: 30 * MS}.get(user, 0) if one.block.kind == ONLY else 90 * MS
         return [] if one.block.counts or not step_ns else [row(one.end_ns - step_ns, one.end_ns)]
 
@@ -240,7 +240,7 @@ def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_bu
 def test_a_round_is_worth_what_its_users_did_in_it_beside_and_alone(of_rates: bool) -> None:
     """The first two of three are awake: 40 items a second together, 100 alone; no observation near a border counts."""
 
-    def observe(one: Passed, user: int) -> list[dict[str, Any]]:
+    def observe(one: Passed, user: int) -> list[Observed]:
         rate = 100 if len(one.block.awake) == 1 else 40 if len(one.block.awake) == 2 else 1
         observed = [
             row(one.end_ns - (6 - at) * 10 * MS, one.end_ns - (5 - at) * 10 * MS, rate / 100) for at in range(5)

@@ -15,9 +15,9 @@ from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conducted, Conductor
 from cotenant.launch.design import designs
 from cotenant.launch.design.designs import InBlocks, InPairs, Pair
-from cotenant.launch.design.passed import HOME, ONLY, Passed, Seen
+from cotenant.launch.design.passed import HOME, ONLY, Passed, SeenSoFar
 from cotenant.launch.design.shared import DesignPlan, Round, Rounds, Turn
-from cotenant.launch.rendezvous import Rank
+from cotenant.launch.rank import Rank
 from cotenant.launch.tenant import Tenant
 from launch.designed import MS, room
 
@@ -256,7 +256,7 @@ def test_a_design_sees_the_block_that_ends_and_the_border_is_behind_its_thoughts
     def rounds() -> Rounds:
         tempo = room({0: MS, 1: MS}).tempo
         for number in range(3):
-            seen: Seen = yield Round(number, [Turn(ONLY, {number % 2: HOME})], tempo)
+            seen: SeenSoFar = yield Round(number, [Turn(ONLY, {number % 2: HOME})], tempo)
             seen_ms.append((len(seen.passed), (seen.passed[-1].end_ns - seen.passed[-1].start_ns) // MS))
             play.clock.now_ns += 40 * MS
         return False
@@ -276,7 +276,7 @@ def test_a_design_sees_that_a_block_was_void_in_which_the_runner_was_not_there()
 
     def rounds() -> Rounds:
         for number in range(2):
-            seen: Seen = yield Round(number, [Turn(ONLY, {0: HOME})], room({0: MS, 1: MS}).tempo)
+            seen: SeenSoFar = yield Round(number, [Turn(ONLY, {0: HOME})], room({0: MS, 1: MS}).tempo)
             seen_void.append(seen.passed[-1].void)
         return True
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InBlocks
 from cotenant.launch.design.passed import ALL, HOME, NOWHERE, ONLY, Block, Passed, Place, places
 from cotenant.launch.design.shared import Design, DesignPlan, Room, Round, Rounds, Turn
+from cotenant.results.record import Observed
 from launch.designed import MS, blocks_in, carried_out, room, row
 from launch.turning import Turning, conducted, kinds_kept, outcomes
 
@@ -116,7 +117,7 @@ def test_rounds_end_once_the_interval_of_everybody_is_narrow_and_a_block_of_all_
 ) -> None:
     """Rates differ by 1 %; those alone do not count."""
 
-    def observe(one: Passed, tenant: int) -> list[dict[str, object]]:
+    def observe(one: Passed, tenant: int) -> list[Observed]:
         items = [100, 101] * 4 if one.block.kind == ALL else [1, 100] * 4
         return [
             row(one.end_ns - (9 - at) * 10 * MS, one.end_ns - (8 - at) * 10 * MS, of) for at, of in enumerate(items)

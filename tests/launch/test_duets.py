@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from cotenant.launch.design.designs import InDuet
 from cotenant.launch.design.shared import DesignPlan, DuetPlace
 from cotenant.launch.limits import Limits
 from cotenant.launch.records import _duet_ratio, _placed
-from cotenant.results.build import Statement, observed_by_ranks
 from launch.designed import MS, blocks_in, carried_out, room, row
 from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
 from tenants.suites import Suites, errors, job
@@ -103,12 +100,10 @@ def test_two_take_turns_and_the_slower_one_is_seen(turning: Turning) -> None:
     assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 1 + 4 * (4 + 1), {})
     placed = []
     for tenant in result.tenants:
-        observed, _ = observed_by_ranks({0: tenant.ranks[0].observations})
         assert {*kinds_kept(tenant, made)} == {"turn"}
         assert not [*made_at_rest(tenant, made)]
-        placed.append(Statement(observations=_placed(observed, made, tenant.spec.slice.tenant)))
-    start: Any = SimpleNamespace(design=DUET)
-    ratio = _duet_ratio(result, placed, start)
+        placed.append(_placed(tenant.ranks[0].observations, made, tenant.spec.slice.tenant))
+    ratio = _duet_ratio(result, placed, DUET)
     assert ratio is not None
     assert ratio.rounds in (4, 5), "of five the first may be of the warm-up"
     assert ratio.value < 0.7

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cotenant.launch import duration
-from cotenant.launch.design.designs import TOGETHER, InBlocks, InDuet, InPairs
+from cotenant.launch.design.designs import ALL_AT_ONCE, InBlocks, InDuet, InPairs
 from cotenant.launch.duration import (
     CONTEXTS_S,
     KEPT_BACK_S,
@@ -31,7 +31,7 @@ def start(tenants: int = 2, *, devices: int = 0, **more: Any) -> Any:
     return SimpleNamespace(specs=[spec] * tenants, **usual | more)
 
 
-BARE = [*[start()] * 16, *[start(1, design=TOGETHER)] * 5]
+BARE = [*[start()] * 16, *[start(1, design=ALL_AT_ONCE)] * 5]
 
 
 class Clock:
@@ -52,16 +52,16 @@ def test_a_launch_takes_its_start_and_what_it_measures() -> None:
     assert estimates_s([start()], Limits(), 1.0) == [STARTING_S + 15]
     assert estimates_s([start()], Limits(budget_s=4.0), 2.0) == [2 * STARTING_S + 4]
     assert estimates_s([start(16, sharers=8)], Limits(), 1.0) == [8 * STARTING_S + 16 * 7.5]
-    counted = start(design=TOGETHER, goes_on=(object(),))
+    counted = start(design=ALL_AT_ONCE, goes_on=(object(),))
     assert estimates_s([counted], Limits(at_least_s=10.0), 1.0) == [STARTING_S + 10 + 2]
     pairs = InPairs(((0, 1), (0, 2), (1, 2)))
     assert estimates_s([start(3, design=pairs)], Limits(), 1.0) == [STARTING_S + 3 * 15]
     assert estimates_s([start(sharers=2, design=InDuet())], Limits(), 1.0) == [2 * STARTING_S + 8]
     at_least = Limits(settle_s=3.0, at_least_s=10.0)
-    on_device = start(1, design=TOGETHER, devices=1)
+    on_device = start(1, design=ALL_AT_ONCE, devices=1)
     assert estimates_s([on_device], at_least, 1.0) == [STARTING_S + CONTEXTS_S + 13]
     # Its job says how many observations there are, and nobody how long one takes.
-    assert estimates_s([start(design=TOGETHER)], Limits(), 1.0) == [None]
+    assert estimates_s([start(design=ALL_AT_ONCE)], Limits(), 1.0) == [None]
 
 
 def test_who_shares_a_processor_hears_when_go_comes() -> None:

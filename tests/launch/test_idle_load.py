@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
+import sys
 
 import pytest
 
-from cotenant.launch.work import ProcessClocks
-from cotenant.results.build import Statement
-from results.made import T0_NS, a_part, steady
+from cotenant.checkout import SOURCE_ROOT
 from tenants.suites import Suites, errors, found, job
 
 HONEST = {"even": (), "slow": ("--slow", 1), "asleep": ("--sleep", 0.004)}
 
 
-def test_no_load_goes_on_behind_stop() -> None:
-    rows = steady()
-    stop_ns = rows[-1].end_ns + 5
-    for said_ns, end_ns in ((stop_ns + 10**12, stop_ns), (stop_ns - 1, stop_ns - 1), (0, rows[-1].end_ns)):
-        statement = Statement(observations=rows, part=a_part(load_end_ns=said_ns), stop_ns=stop_ns)
-        assert statement.load() == (T0_NS, end_ns)
-    # A benchmark alone has no runner that could say STOP.
-    assert Statement(observations=rows, part=a_part(load_end_ns=stop_ns + 7)).load() == (T0_NS, stop_ns + 7)
+STEPS = f"""
+import sys, time
+sys.path.insert(0, {str(SOURCE_ROOT)!r})
+import cotenant
+with cotenant.measure() as measured:
+    for _ in range(25):
+        until = time.process_time() + 0.01
+        while time.process_time() < until: pass
+        measured.step()
+"""
+RUN = "import time\nwhile time.process_time() < 0.2: pass"
 
 
-def test_a_process_is_read_with_all_its_threads_and_counts_on_when_it_has_ended() -> None:
-    clocks = ProcessClocks([os.getpid()])
-    begin_ns, own_ns = clocks.processor_ns(), time.process_time_ns()
-    worker = threading.Thread(target=lambda: sum(range(300_000)))
-    worker.start()
-    worker.join()
-    used_ns, own_ns = clocks.processor_ns() - begin_ns, time.process_time_ns() - own_ns
-    assert 0 < used_ns <= own_ns + 1_000_000
-    gone = os.spawnlp(os.P_NOWAIT, "true", "true")
-    clocks = ProcessClocks([os.getpid(), gone])
-    clocks.processor_ns()
-    os.waitpid(gone, 0)
-    before_ns = clocks.processor_ns()
-    assert clocks.processor_ns() >= before_ns
+@pytest.mark.parametrize(("flag", "program", "item_s"), [("--again", STEPS, 0.01), ("--runs 6", RUN, 0.2)])
+def test_a_program_that_ends_counts_with_all_its_starts(loose: Suites, flag: str, program: str, item_s: float) -> None:
+    flags = f"{flag} --baseline none --budget 2"
+    loose.executes(sys.executable, "-c", program, flags=flags, status=0)
+    for record in loose.records():
+        assert record["outcome"] == "completed", record["message"]
+        assert "idle_load" not in errors(record), record["meters"]["beside"]
+        rows, seen = record["observations"], record["meters"]["beside"][record["tenant"]]
+        spun_s = sum(row["items"] for row in rows) * item_s
+        assert seen["own"] > 0.5 * spun_s * 1e9 / sum(row["end_ns"] - row["start_ns"] for row in rows)
 
 
 @pytest.mark.slow

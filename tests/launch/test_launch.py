@@ -139,7 +139,7 @@ def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
     result = launched(specs(tmp_path, *PYTHON, once(work=ONE_AFTER_THE_OTHER, done="time.sleep(0.1)")), backend)
     assert outcomes(result) == ["completed", "completed"]
     assert result.changes == ("slice 0 has grown", "slice 1 has grown")
-    observed_ns = [ending.ranks[0].observations[-1]["end_ns"] for ending in result.tenants]
+    observed_ns = [ending.ranks[0].observations[-1].end_ns for ending in result.tenants]
     asked_ns = [int(deed.split()[1]) for deed in backend.deeds if deed.startswith("asked")]
     # The first has ended before the last DONE: it is not asked beside a neighbour that is measured.
     assert len(asked_ns) == 3

@@ -14,9 +14,12 @@ from typing import Any, cast
 import pytest
 
 from cotenant.files import Directory
+from cotenant.launch.endings import Ending
 from cotenant.launch.events import Life
+from cotenant.launch.inbox import FailedMessage
 from cotenant.launch.outcome import failure, rank_death
-from cotenant.launch.rendezvous import Rank, peer_of
+from cotenant.launch.rank import Rank, RankPhase
+from cotenant.launch.rendezvous import peer_of
 from cotenant.launch.tenant import Tenant, log_end
 from cotenant.protocol.messages import rank_log
 from tenants.suites import until
@@ -69,13 +72,12 @@ def test_who_has_connected_is_known(tmp_path: Path) -> None:
     life.close()
 
 
-def test_a_rank_complains_only_while_it_lives(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_a_rank_of_several_lives_until_its_process_ends(sleeper: "subprocess.Popen[bytes]") -> None:
     rank = Rank(cast("Any", None), 1, 2, Life(sleeper.pid))
-    assert not rank.complains
-    rank.failed = True
-    assert rank.complains
+    assert rank.lives
+    assert not Rank(cast("Any", None), 0, 1).lives
     sleeper.kill()
-    until(lambda: not rank.complains, "it has ended")
+    until(lambda: not rank.lives, "it has ended")
     assert rank.life is not None
     rank.life.close()
 
@@ -87,7 +89,7 @@ def tenant(tmp_path: Path) -> Iterator[Tenant]:
     log.write_text("of all\n")
     rank_log(log, 1).write_text("of one\nagain\n")
     with Directory(tmp_path) as logs:
-        made = SimpleNamespace(spec=SimpleNamespace(log=log, follows=None), logs=logs, killed=False, alive=True)
+        made = SimpleNamespace(spec=SimpleNamespace(log=log, follows=None), logs=logs, is_killed=False)
         made.log_tail = partial(Tenant.log_tail, made)
         yield cast("Tenant", made)
 
@@ -104,22 +106,23 @@ def test_what_a_death_is_to_a_tenant(tenant: Tenant) -> None:
         (1, -15, None, None),
     ]:
         rank = Rank(cast("Any", None), number, 3, record=record)
-        assert rank_death(tenant, rank, status) == (None if sentence is None else ("failed", sentence))
+        assert rank_death(tenant, rank, status) == (None if sentence is None else Ending("failed", sentence))
 
 
 def test_what_a_rank_reports_names_it(tenant: Tenant) -> None:
     rank = Rank(cast("Any", None), 1, 3)
-    assert failure(tenant, rank, "unsupported", "No fp16. Use bf16.")[1] == "Rank 1 of 3: No fp16. Use bf16."
-    assert failure(tenant, rank, "failed", "KeyError: 1") == (
-        "failed",
-        "Rank 1 of 3: KeyError: 1. Its log ends: of one | again",
-    )
-    assert failure(tenant, Rank(cast("Any", None), 0, 1), "failed", "KeyError: 1") == ("failed", "KeyError: 1")
+    alone = Rank(cast("Any", None), 0, 1)
+    for process, outcome, said, message in (
+        (rank, "unsupported", "No fp16. Use bf16.", "Rank 1 of 3: No fp16. Use bf16."),
+        (rank, "failed", "KeyError: 1", "Rank 1 of 3: KeyError: 1. Its log ends: of one | again"),
+        (alone, "failed", "KeyError: 1", "KeyError: 1"),
+    ):
+        assert failure(tenant, process, FailedMessage(outcome, said)) == Ending(outcome, message, process)
 
 
 def test_who_has_reported_and_who_ends_already_gives_no_other_reason(tenant: Tenant) -> None:
     rank = Rank(cast("Any", None), 1, 3)
-    for owner, name, value in [(rank, "failed", True), (tenant, "killed", True), (tenant, "alive", False)]:
+    for owner, name, value in [(rank, "phase", RankPhase.FAILED), (tenant, "is_killed", True)]:
         assert rank_death(tenant, rank, -9) is not None
         before = getattr(owner, name)
         setattr(owner, name, value)

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from cotenant.launch.allowances import Allowance
+from cotenant.launch.endings import Ending, Patience
 from cotenant.launch.heading import tenancy
+from cotenant.launch.inbox import ReadyMessage
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.rank import RankPhase
 from cotenant.machine.topology import discover
 from cotenant.meters.meters import Meters
 from cotenant.stats.budget import Amount
@@ -18,11 +21,11 @@ from launch.resolving import options
 from tenants.suites import ROOT
 
 LIMITS = Limits(timeout_s=100, ready_limit_s=10)
-REASON = ("failed", "It was odd.")
+ODD = Ending("failed", "It was odd.")
 
 
-def tenant(*sent: str, **fields: Any) -> Any:
-    return SimpleNamespace(all_ranks=lambda what: what in sent, spec=SimpleNamespace(foreign=None), **fields)
+def tenant(phase: RankPhase = RankPhase.JOINED, **fields: Any) -> Any:
+    return SimpleNamespace(all_ranks=lambda wanted: wanted <= phase, spec=SimpleNamespace(foreign=None), **fields)
 
 
 @pytest.mark.parametrize("on_oom", ["group", "process"])
@@ -39,7 +42,7 @@ def test_a_heading_without_slices_asks_the_host_what_they_take() -> None:
 
 
 def test_those_that_are_behind_end() -> None:
-    tenants = [tenant("ready"), tenant(), tenant("ready", "done")]
+    tenants = [tenant(phase) for phase in (RankPhase.READY, RankPhase.JOINED, RankPhase.DONE)]
     for elapsed_s, loaded, who, flag in [
         (9.9, False, [], ""),
         (10, False, [1], "--ready-timeout"),
@@ -48,11 +51,11 @@ def test_those_that_are_behind_end() -> None:
         (100, True, [0, 1], "--timeout"),
         (100, False, [1], "--timeout"),
     ]:
-        behind, reason = late(tenants, LIMITS, elapsed_s, loaded)
+        behind, ending = late(tenants, LIMITS, elapsed_s, loaded)
         assert behind == [tenants[index] for index in who], (elapsed_s, loaded)
         if who:
-            assert reason is not None
-            assert (reason[0], reason[1].rpartition(" ")[2]) == ("timeout", f"{flag}.")
+            assert ending is not None
+            assert (ending.outcome, ending.message.rpartition(" ")[2]) == ("timeout", f"{flag}.")
 
 
 def test_a_failed_tenant_is_waited_for_once() -> None:
@@ -60,10 +63,10 @@ def test_a_failed_tenant_is_waited_for_once() -> None:
     soon = time.monotonic() + 0.5
     for several, limit_s in ((True, RANKS_GRACE_S), (False, GRACE_S)):
         begin_s = time.monotonic()
-        until_s, reason = grace(tenant(several=several, deadline=None), REASON)
-        assert begin_s + limit_s <= until_s <= time.monotonic() + limit_s
-        assert reason == REASON
-        assert grace(tenant(several=several, deadline=(soon, ("nan", ""))), REASON) == (soon, REASON)
+        patience = grace(tenant(several=several, patience=None), ODD)
+        assert begin_s + limit_s <= patience.until_s <= time.monotonic() + limit_s
+        assert patience.ending == ODD
+        assert grace(tenant(several=several, patience=Patience(soon, None)), ODD) == Patience(soon, ODD)
 
 
 def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
@@ -71,13 +74,13 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
         rank: SimpleNamespace(longest_batch_s=lambda number, rank=rank: 100 * (rank + 1) / number) for rank in (0, 1)
     }
     begin_s, limit_s = time.monotonic(), STOP_LIMIT_S + 60
-    until_s, (outcome, message) = after_stop(tenant(ranks=ranks), 10)
-    assert begin_s + limit_s <= until_s <= time.monotonic() + limit_s
-    assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
+    patience = after_stop(tenant(ranks=ranks), 10)
+    assert begin_s + limit_s <= patience.until_s <= time.monotonic() + limit_s
+    assert patience.ending == Ending("timeout", "It did not end within 120 s after STOP.")
 
 
 def test_a_step_longer_than_the_budget_is_said_before_go() -> None:
-    ranks: Any = [SimpleNamespace(ready={"warm_up_ns": [step_s * 10**9, step_s * 10**9]}) for step_s in (5, 26)]
+    ranks: Any = [SimpleNamespace(ready=ReadyMessage(1, 1, 0, [step_s * 10**9] * 2)) for step_s in (5, 26)]
     assert (
         Limits(budget_s=6)
         .long_step(ranks)
@@ -95,8 +98,7 @@ def test_a_record_names_what_changes_what_is_measured() -> None:
 def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long() -> None:
     requested = Amount(number=5, repeat=6, skip=2)
     ranks: Any = [
-        SimpleNamespace(requested=requested, ready={"warm_up_ns": [9, step_ns, step_ns]})
-        for step_ns in (1_000_000, 3_000_000)
+        SimpleNamespace(ready=ReadyMessage(5, 6, 2, [9, step_ns, step_ns])) for step_ns in (1_000_000, 3_000_000)
     ]
     assert Limits().given(ranks) == requested
     assert Limits(at_least_s=0.1).given(ranks) == Amount(5, 22, 2)

@@ -11,12 +11,14 @@ import pytest
 
 from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance, allowances
+from cotenant.launch.inbox import ReadyMessage
 from cotenant.launch.limits import Limits
 from cotenant.launch.load import GO_DELAY_NS, Enough, MeasuredLoad, expected_s
-from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.tenant import Tenant
+from cotenant.launch.rank import Go, Rank, RankPhase
+from cotenant.launch.tenant import Tenant, TenantPhase
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import ProtocolError
+from cotenant.results.record import Observed
 from cotenant.stats.budget import Amount
 
 MS = 1_000_000
@@ -34,16 +36,15 @@ class Link:
 
 def rank(*warm_up_ms: float, number: int = 10, repeat: int = 20, skip: int = 5) -> Rank:
     warm_up_ns = [round(batch_ms * MS) for batch_ms in warm_up_ms]
-    ready = {"number": number, "repeat": repeat, "skip": skip, "warm_up_ns": warm_up_ns}
-    return Rank(cast(Any, Link()), 0, 1, ready=ready)
+    return Rank(cast(Any, Link()), 0, 1, ready=ReadyMessage(number, repeat, skip, warm_up_ns))
 
 
 def tenant(index: int = 0, *rates: float, ranks: int = 1, cell: str = "") -> Tenant:
     """A tenant that has made observations of these rates in items per second."""
     made: Any = object.__new__(Tenant)
     made.spec = SimpleNamespace(slice=SimpleNamespace(tenant=index), cell=cell)
-    made.ranks = {number: Rank(cast(Any, Link()), number, ranks) for number in range(ranks)}
-    made.status = None
+    made.ranks = {n: Rank(cast(Any, Link()), n, ranks, phase=RankPhase.GOING) for n in range(ranks)}
+    made.phase, made.ending = TenantPhase.RUNNING, None
     for process in made.ranks.values():
         observe(process, *rates)
     return cast(Tenant, made)
@@ -51,11 +52,15 @@ def tenant(index: int = 0, *rates: float, ranks: int = 1, cell: str = "") -> Ten
 
 def observe(process: Rank, *rates: float) -> None:
     for rate in rates:
-        process.observations.append({"start_ns": 0, "end_ns": 1000 * MS, "items": rate})
+        process.observations.append(Observed(0, 1000 * MS, rate, 0))
 
 
 def sent(*tenants: Tenant) -> list[list[str]]:
     return [cast(Any, process.link).sent for measured in tenants for process in measured.ranks.values()]
+
+
+def enough_is_known(measured: Tenant) -> bool:
+    return measured.ranks[0].phase is RankPhase.ENOUGH
 
 
 def test_what_a_budget_leaves_of_the_requested_amount() -> None:
@@ -115,7 +120,7 @@ def test_a_mix_ends_when_each_has_made_its_least() -> None:
             for process in each.ranks.values():
                 process.observations = [{}] * count
         enough.look(tenants, 0)
-        assert [each.ranks[0].enough for each in tenants] == [ended, ended, False]
+        assert [enough_is_known(each) for each in tenants] == [ended, ended, False]
 
 
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
@@ -137,7 +142,7 @@ def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
     for _ in range(3):
         enough.look(tenants, 0)
     assert sent(*tenants) == [["enough"], ["enough"]]
-    assert all(measured.ranks[0].enough for measured in tenants)
+    assert all(map(enough_is_known, tenants))
 
 
 def test_one_that_has_not_shown_enough_keeps_all_at_work() -> None:
@@ -145,7 +150,7 @@ def test_one_that_has_not_shown_enough_keeps_all_at_work() -> None:
         tenants = [tenant(0, *STEADY), tenant(1, *rates)]
         until(0.01).look(tenants, 0)
         assert sent(*tenants) == [[], []], rates
-        assert not any(measured.ranks[0].enough for measured in tenants)
+        assert not any(map(enough_is_known, tenants))
 
 
 def test_half_the_width_counts_what_is_skipped_does_not_and_it_is_looked_at_again_as_more_comes_in() -> None:
@@ -153,14 +158,14 @@ def test_half_the_width_counts_what_is_skipped_does_not_and_it_is_looked_at_agai
     for share, skip, is_enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
         alone = tenant(0, *rates)
         until(share, skip).look([alone], 0)
-        assert alone.ranks[0].enough == is_enough, (share, skip)
+        assert enough_is_known(alone) == is_enough, (share, skip)
     alone, enough = tenant(0, 90.0, 110.0, *[100.0] * 4), until(0.01)
     for _ in range(2):
         enough.look([alone], 0)
-        assert not alone.ranks[0].enough
+        assert not enough_is_known(alone)
         observe(alone.ranks[0], 100.0, 100.0)
     enough.look([alone], 0)
-    assert alone.ranks[0].enough
+    assert enough_is_known(alone)
 
 
 def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +190,7 @@ def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_an_interval_of_e
     """Whatever has gone wrong with the time of a batch. Who is done is told nothing more."""
     several = [[*STEADY, *STEADY], [*STEADY, 100.0], [*STEADY, *STEADY]]
     tenants, enough = [tenant(number, *rates) for number, rates in enumerate(several)], spending(8.0, skip=2)
-    tenants[2].ranks[0].done = True
+    tenants[2].ranks[0].phase = RankPhase.DONE
     enough.look(tenants, 19 * SECOND - 1)
     observe(tenants[1].ranks[0], 100.0)
     enough.look(tenants, 11 * SECOND - 1)

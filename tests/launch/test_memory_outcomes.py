@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.endings import Ending
 from cotenant.launch.memory import kills_outside, out_of_memory
 from cotenant.launch.tenant import Tenant
 from tenants.fakes import specs
@@ -24,7 +25,7 @@ def tenant(**state: Any) -> Tenant:
         read_back=ReadBack(memory_bytes=GIB),
         after=Counters(oom_kills=1, oom_events=1, memory_peak_bytes=GIB),
         status=0,
-        reason=None,
+        ending=None,
         ranks={},
     )
     return cast("Tenant", SimpleNamespace(**vars(made) | state))
@@ -53,7 +54,7 @@ FOUND = [
     ("bare, none", tenant(**BARE), 0, None, ""),
     # Another's end for memory says nothing of a tenant whose kills are counted.
     ("none in its slice", counted(kills=0, status=-9), 1, None, ""),
-    ("late", tenant(after=Counters(), status=-9, reason=("timeout", "It was late.")), 2, None, ""),
+    ("late", tenant(after=Counters(), status=-9, ending=Ending("timeout", "It was late.")), 2, None, ""),
 ]
 
 
@@ -61,9 +62,9 @@ FOUND = [
     ("ended", "outside", "outcome", "words"), [row[1:] for row in FOUND], ids=[row[0] for row in FOUND]
 )
 def test_whose_memory_was_full(ended: Tenant, outside: int, outcome: str | None, words: str) -> None:
-    reason = out_of_memory(ended, outside)
-    assert (reason[0] if reason else None) == outcome
-    assert reason is None or words in reason[1]
+    ending = out_of_memory(ended, outside)
+    assert (ending.outcome if ending else None) == outcome
+    assert ending is None or words in ending.message
 
 
 def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default_and_where_there_is_no_device() -> None:
@@ -81,9 +82,9 @@ def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default_and_where
         spec = tenant().spec
         spec = replace(spec, command=command, slice=replace(spec.slice, accelerators=devices))
         full = tenant(spec=spec, ranks={0: SimpleNamespace(work={"arguments": arguments})})
-        reason = out_of_memory(full, 0)
-        assert reason is not None
-        assert reason[1].endswith(remedy), command
+        ending = out_of_memory(full, 0)
+        assert ending is not None
+        assert ending.message.endswith(remedy), command
 
 
 @pytest.mark.parametrize(("since", "outside"), [(9, 1), (8, 0), (7, 0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,21 +19,22 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.launch import resume
+from cotenant.launch.command import callers_python
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.design.designs import InPairs
 from cotenant.launch.design.passed import Passed
 from cotenant.launch.design.shared import DesignPlan
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.planned import PlannedLaunch
+from cotenant.launch.rank import Go, Rank
 from cotenant.launch.records import SuiteFacts, parts_of, records_of
-from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.start import Options, Resolver
 from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
-from cotenant.results.record import Record
+from cotenant.results.record import Observed, Record
 from cotenant.results.store import write_record
 from cotenant.stats.budget import Amount
 from cotenant.suite.pressure import level_of
@@ -40,7 +42,7 @@ from launch.designed import MS, carried_out, room, row
 from launch.resolving import HOST, conditions, options, resolver, with_devices
 from machine.invented import device, machine
 from results.made import ISOLATION, a_record
-from tenants.suites import Suites, job, rogue
+from tenants.suites import Suites, job, rogue, script
 
 THREE = ("--jobs", "cpu", "--pairs", "vae,wlm,loader")
 PAIRS = ["vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader"]
@@ -131,9 +133,9 @@ def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -
     assert isinstance(start.design, InPairs)
     ranks = {tenant: Rank(cast(Any, None), 0, 1) for tenant in range(4)}
 
-    def observe(one: Passed, tenant: int) -> list[dict[str, Any]]:
+    def observe(one: Passed, tenant: int) -> list[Observed]:
         step_ns = (30_000 if tenant == 1 else 5) * MS
-        ranks[tenant].observations += [row(one.end_ns - step_ns, one.end_ns) | {"data_wait_ns": 0}]
+        ranks[tenant].observations.append(row(one.end_ns - step_ns, one.end_ns))
         return ranks[tenant].observations[-1:]
 
     planned = start.design.plan(room(dict.fromkeys(range(4), 30_000 * MS), left_ns=400_000 * MS))
@@ -266,6 +268,21 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
             for version in (1, 2)
         )
         assert changed(one, other) == ({"the jobs"} if differs else set())
+
+
+def test_the_callers_python_is_a_condition_of_its_commands_and_ours_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    seen, flags = [], exec_command.parser().parse_words([])
+    for torch, ours in (("1", "1"), ("1", "2"), ("2", "2")):
+        script(tmp_path / "python", f"echo torch {torch}")
+        monkeypatch.setattr(resume, "installed", lambda ours=ours: {"torch": ours})
+        callers_python.cache_clear()
+        seen.append(conditions(exec_command.options_of_command(flags, ["python"], HOST)))
+    first, second, third = seen
+    assert first == second
+    assert {name for name in third if third[name] != second[name]} == {"the Python of the command"}
 
 
 @pytest.mark.parametrize(

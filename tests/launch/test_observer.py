@@ -52,7 +52,7 @@ class Heard:
 def told_while_timed(heard: Heard, result: LaunchResult) -> list[int]:
     """Return when it was told something between GO and the last observation, which is a second and a half later."""
     t0_ns = result.gos[0].t0_ns
-    last_ns = max(ending.ranks[0].observations[-1]["end_ns"] for ending in result.tenants)
+    last_ns = max(ending.ranks[0].observations[-1].end_ns for ending in result.tenants)
     assert last_ns - t0_ns > 1_500_000_000
     return [at for at in heard.at_ns if t0_ns - GO_DELAY_NS <= at <= last_ns]
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cotenant.launch import outcome
+from cotenant.launch.endings import Ending
 from cotenant.machine.topology import discover
 from tenants.fixtures import suites_in
 from tenants.suites import CGROUPS, ROOT, SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
@@ -144,7 +145,7 @@ def test_this_package_is_had_from_its_checkout_and_from_no_index() -> None:
     tail = "ModuleNotFoundError: No module named 'cotenant'"
     tenant: Any = SimpleNamespace(status=1, log_tail=lambda: tail)
     missing = f"The package 'cotenant' is missing. pip install {ROOT}"
-    assert outcome._died(tenant) == ("missing_package", missing)
+    assert outcome._died(tenant) == Ending("missing_package", missing)
 
 
 def test_what_a_maker_leaves_behind_does_not_disturb_a_launch(loose: Suites) -> None:

@@ -15,6 +15,7 @@ from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InPairs,
 from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Passed, places
 from cotenant.launch.design.shared import DesignPlan
 from cotenant.launch.groups import groups_of
+from cotenant.results.record import Observed
 from launch.designed import HOUR_NS, MS, carried_out, room, row
 
 GRAPHS = st.integers(2, 12).flatmap(
@@ -158,7 +159,7 @@ def timed(steps_ms: dict[int, float | None], crowded_ms: int, **more: int) -> li
     """Return the blocks of all pairs of tenants that warm up in one time, and alone make a step in another; None makes
     no observation. Beside all others, and across a border, a step seems to take ten times as long."""
 
-    def observe(one: Passed, tenant: int) -> list[dict[str, object]]:
+    def observe(one: Passed, tenant: int) -> list[Observed]:
         step_ms = steps_ms[tenant]
         if one.block.counts or step_ms is None:
             return []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.launch.rank import RankPhase
 from cotenant.launch.turns import TURN_S, Turns
 from tenants.once import once
 from tenants.suites import Suites, job
@@ -23,8 +24,8 @@ class Sharer:
         self.spec = SimpleNamespace(slice=SimpleNamespace(accelerators=accelerators, processors=processors))
         self.ranks = {0: SimpleNamespace(link=SimpleNamespace(send=self.sent.append))}
 
-    def all_ranks(self, what: str) -> bool:
-        assert what == "ready"
+    def all_ranks(self, phase: RankPhase) -> bool:
+        assert phase is RankPhase.READY
         return self.ready
 
 

@@ -86,7 +86,7 @@ def kinds_kept(tenant: TenantResult, made: Conducted, pair: Pair | None = None) 
 
 
 def spans(tenant: TenantResult) -> list[tuple[int, int]]:
-    return [(row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations]
+    return [(row.start_ns, row.end_ns) for row in tenant.ranks[0].observations]
 
 
 def made_at_rest(tenant: TenantResult, made: Conducted) -> Iterator[tuple[int, int]]:

@@ -62,6 +62,14 @@ def test_v1_limits_are_the_smallest_on_the_way_up(tmp_path: Path) -> None:
     assert (memory_limit(mounts), quota_processors(mounts)) == (4096 * 1000, 2.5)
 
 
+def test_a_v1_limit_holds_below_it_only_with_a_hierarchy(tmp_path: Path) -> None:
+    host(tmp_path, "5:memory:/user/a", mount("/sys/fs/cgroup/memory", "cgroup", "memory"))
+    files = {"user/memory.limit_in_bytes": 4096, "user/a/memory.limit_in_bytes": 8192, "user/a/memory.use_hierarchy": 0}
+    for inherits, limit in [(1, 4096), (0, 8192)]:
+        write(tmp_path / CG / "memory", {**files, "user/memory.use_hierarchy": inherits})
+        assert memory_limit(cgroup_mounts(tmp_path)) == limit
+
+
 def test_a_v1_limit_above_what_a_container_is_shown(tmp_path: Path) -> None:
     host(tmp_path, "5:memory:/docker/abc", mount("/sys/fs/cgroup/memory", "cgroup", "memory", "/docker/abc"))
     shown = tmp_path / CG / "memory"

@@ -9,6 +9,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.machine.topology import NumaNode, Processor, discover
+from cotenant.procfs import parse_list
 from machine import fleet
 from machine.fakehost import Board, FakeNvml, node, processors, write
 from machine.invented import machine, of_cores
@@ -73,6 +74,24 @@ def test_older_and_poorer_topology_files(tmp_path: Path) -> None:
     write(tmp_path, files)
     packages = [(p.core, p.package) for p in discover(tmp_path, environ={}).processors]
     assert packages == [(0, 0), (0, 0), (2, 0), (2, 0), (4, 1), (5, 0)]
+
+
+def test_sockets_are_counted_whatever_the_kernel_calls_them(tmp_path: Path) -> None:
+    """Power and ARM have ids that leave gaps; some hosts say -1, or repeat an id, and list each socket's processors."""
+    cpu = "sys/devices/system/cpu"
+    for name, ids, lists, packages in [
+        ("gaps", (36, 36, 40, 40), None, [0, 0, 1, 1]),
+        ("swapped", (1, 1, 0, 0), None, [1, 1, 0, 0]),
+        ("unknown", (-1, -1, -1, -1), ("0,2", "1,3"), [0, 1, 0, 1]),
+        ("repeated", (0, 0, 0, 0), ("0-1", "2-3"), [0, 0, 1, 1]),
+    ]:
+        processors(tmp_path / name, [(number,) for number in range(4)], ids)
+        for members in lists or ():
+            files = {f"{cpu}/cpu{n}/topology/core_siblings_list": members for n in parse_list(members)}
+            write(tmp_path / name, files)
+        assert [p.package for p in discover(tmp_path / name, environ={}).processors] == packages, name
+        # A caller that may use the last processor only sees its socket by the same number.
+        assert discover(tmp_path / name, affinity={3}, environ={}).processors[0].package == packages[3]
 
 
 def test_directories_stand_in_for_the_online_list_and_other_architectures_name_their_processor_otherwise(

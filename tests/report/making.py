@@ -20,8 +20,8 @@ from cotenant.finding import Finding
 from cotenant.report.grid import Grid
 from cotenant.report.renderers import as_csv, show, terminal
 from cotenant.report.summary import Summary, summarise
-from cotenant.results.build import kept_by_blocks
 from cotenant.results.columns import schema
+from cotenant.results.rates import kept_by_blocks
 from cotenant.results.read import read_records
 from cotenant.results.record import Observed, Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows

@@ -115,7 +115,7 @@ def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sente
     assert (group.title, group.facts) == ("vae", facts)
     texts = [[cell.text for cell in row.in_order(COLUMNS)] for row in group.rows]
     seen = [(users, n, standing) for users, *_, n, standing in texts]
-    assert seen == [("2", "3r", "held"), ("4", "3L", "held"), ("5", "3L", "failed")]
+    assert seen == [("2", "3 rounds", "held"), ("4", "3 launches", "held"), ("5", "3 launches", "failed")]
     document = capacity_document([answer])
     assert document["schema"] == "cotenant-capacity-1"
     assert document["answers"][0]["users"] == 4

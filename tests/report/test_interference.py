@@ -29,7 +29,7 @@ from cotenant.report.page import page
 from cotenant.report.renderers import markdown
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
-from cotenant.stats.kept import Kept
+from cotenant.stats.kept import Kept, joint
 from golden import check_golden
 from report.making import UNSLICED, fields_of, frame, in_blocks, launch, lost, quick, rows_of, solo, summary_of, text_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part
@@ -208,17 +208,19 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     summary = summary_of(records)
     assert [job.label for job in summary.jobs] == ["vae (isolation v1)", "vae (isolation none)"]
     nodes = [kept for job in summary.jobs if (kept := job.kept.get(None))]
-    costs = [1 - kept.value for kept in nodes]
-    assert costs == pytest.approx([1 - 450 / 500, 1 - 450 / 1000], abs=0.02)
-    spans = [[100 * (1 - end) for end in kept.interval[::-1]] for kept in nodes if kept.interval]
+    assert [kept.value for kept in nodes] == pytest.approx([450 / 500, 450 / 1000], abs=0.02)
+    shares = [joint(job.shares) for job in summary.jobs if job.shares]
+    spans = [[100 * end for end in (kept.value, *kept.interval)] for kept in shares if kept.interval]
     assert len(spans) == 2
-    for width in (120, 200):
+    for width in (80, 200):
         text = text_of(jobs_grid(summary), width=width)
-        assert all(f"{100 * cost:.1f} %" in text for cost in costs)
-        assert all(f" % ({least:.1f}..{most:.1f} %, 3L)" in text for least, most in spans)
+        assert all("  {:.0f} % ({:.0f}-{:.0f})  ".format(*span) in text for span in spans)
+    assert "kept: the rate over the rate alone, in brackets its 95 % interval, of 3 launches." in text
     once = summary_of([*launch("vae"), *solo("vae", mean_ms=450)])
-    assert re.search(r"10\.0 % \(\d+\.\d\.\.\d+\.\d %, 20o\)", text_of(jobs_grid(once)))
-    assert "interference" not in text_of(jobs_grid(summary_of(launch("vae"))))
+    assert re.search(
+        r"  90 % \(\d\d-\d\d\)  .* of 20 observations of one launch\.", text_of(jobs_grid(once)), re.DOTALL
+    )
+    assert "kept" not in text_of(jobs_grid(summary_of(launch("vae"))))
     first = rows_of(jobs_grid(summary))[0]
     assert float(first["interference_low"]) <= 0.1 <= float(first["interference_high"])
     alone = [one for uid in (3, 4, 5, 6) for one in solo("vae", uid, mean_ms=450)]
@@ -231,7 +233,7 @@ def test_the_page_shows_table_and_picture() -> None:
     text = page("A page", summary_of(everything()), {})
     for words in ('id="interference"', "Kept of the rate alone", "convnet: without slices: out_of_memory"):
         assert words in text
-    assert '<th scope="col">interference</th>' in text
+    assert '<th scope="col" class="l">kept</th>' in text
     assert "NaN" not in text
     assert "nterference" not in page("A page", summary_of(launch("vae")), {})
 
@@ -257,7 +259,9 @@ def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere
     assert node.value == pytest.approx(sum(own) / (2 * rate_alone[0]))
     for text in (printed(records, 200), page("A page", summary, {})):
         assert "quick: few observations alone" in text
-    assert re.search(r"interference 20.4 % \(\S+ %, 20o, quick\)", text_of(*suite_grids(summary)))
+    text = text_of(*suite_grids(summary))
+    assert re.search(r"80 % \(\d\d-\d\d\)  clean\n", text)
+    assert "over the rate alone (quick baseline), in brackets its 95 % interval, of 20 observations" in text
     expected = (
         r"image/s; each user keeps 80 % \(\d\d to \d\d % within one launch\) of what it has alone \(quick baseline\)"
     )
@@ -301,7 +305,7 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     text = page("A title", summary_of(by_blocks("vae", 0)), {})
     for shown in (text, printed(by_blocks("vae", 0), 120)):
         assert "blocks: alone and beside each other by turns" in shown
-    assert "n: L launches, r rounds of blocks or o observations of one launch" in text
+    assert "n: of rounds (of taking turns) or observations, which are of one launch" in text
     older = [fields_of(one) for one in by_blocks("vae", 0)]
     for one in older:
         one["kept"]["rounds"] = one["kept"].pop("n")

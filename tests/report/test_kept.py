@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from cotenant.report import numbers
-from cotenant.report.kept import ONCE, around, count, kept_values, percents, shown
+from cotenant.report.kept import around, counted, kept_values, percents, shown
 from cotenant.stats.kept import Kept
 
 SURE, TWICE, SINGLE = Kept(0.9, (0.85, 0.95), 8), Kept(0.9, None, 2, "launches"), Kept(0.9, None, 1, "launches")
 
 
 def test_a_share_is_shown_with_its_interval_or_with_the_reason_why_there_is_none() -> None:
-    assert [around(share) for share in (TWICE, SINGLE)] == [numbers.TOO_SMALL, ONCE]
+    assert [around(share) for share in (TWICE, SINGLE)] == [numbers.TOO_SMALL, numbers.ONCE]
     assert (shown(SURE), shown(TWICE)) == (f"0.900 ({around(SURE)})", "0.900")
     assert (percents(SURE), percents(TWICE)) == ("90 % (85 to 95 % within one launch)", "90 %")
-    assert [count(share) for share in (SURE, TWICE)] == ["8r", "2L"]
+    assert [counted(share.n, share.over) for share in (SURE, TWICE)] == ["8 rounds", "2 launches"]
+    assert counted(1, "launches") == "1 launch"
 
 
 def test_programs_read_both_ends_by_name() -> None:

@@ -136,7 +136,7 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     assert block.measures.worst_slowdown == kept.inverse(), "what is kept is one number with one interval"
     assert kept.within
     grid = mix_grid([block])
-    assert all(words in text_of(grid) for words in ("share kept", " 20o "))
+    assert all(words in text_of(grid) for words in ("share kept", " 20 observations "))
     assert "; measured once" in answer(summary)
     assert float(rows_of(grid)[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
 

@@ -9,7 +9,7 @@ from statistics import geometric_mean
 import pytest
 
 from commands.calling import Capture, call, write
-from cotenant.report.kept import ONCE
+from cotenant.report.numbers import ONCE
 from cotenant.report.page import page
 from cotenant.report.page_beside import sharing
 from cotenant.report.share import share_grid, share_points

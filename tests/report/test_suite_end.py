@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cotenant.finding import Finding
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
+from cotenant.stats.kept import Kept
 from golden import check_golden
 from report import making
 from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, observed, steady
@@ -58,6 +59,25 @@ def everything() -> list[Record]:
     ]
 
 
+UNITS = {
+    "toy_reg": ("example", 2.267),
+    "toy_lstm": ("optimizer step", 90_000),
+    "recom": ("(user, item) sample", 45),
+    "convnet_distributed_fp16": ("image", 900),
+    "convnet_distributed": ("image", 1000),
+}
+
+
+def of_four_users() -> list[Record]:
+    """A suite by blocks of four users, with a warning, a job that lost a user, and one that owns the machine."""
+    records = []
+    for name, (unit, mean_ms) in UNITS.items():
+        kept = Kept(0.97, (0.93, 1.01), 12)
+        records += [making.in_blocks(record, kept) for record in launch(name, 4, mean_ms, unit)]
+    records[8:12] = [replace(record, findings=[making.BUSY]) for record in records[8:12]]
+    return [*records, *making.lost("ssd", 0), *launch("dcgan_all", 1, 700, "real image")]
+
+
 def printed(records: list[Record], width: int = 80, terminal: bool = False, **asked: Any) -> str:
     """Return a suite's end; `asked`: findings that were printed before, and whether to be verbose."""
     grids = suite_grids(making.summary_of(records), **asked)
@@ -69,20 +89,34 @@ def test_off_a_terminal() -> None:
     check_golden(GOLDEN / "file.txt", text)
     assert "\x1b" not in text
     assert all(line == line.rstrip() for line in text.splitlines())
-    assert "\n[red]odd[/red] :smile: job  isolation v1\n" in text
+    assert re.search(r"\n\[red\]odd\[/red\] :smile: job +- +- +failed\n", text)
     assert "Its log ends: tail [bold]x[/bold] :smile: red and ?a ?bell\n" in text
 
 
 def test_on_a_terminal_with_colours_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(everything(), 80, terminal=True)
     check_golden(GOLDEN / "terminal-80.txt", text)
-    assert "\x1b[1;31mINVALID\x1b[0m" in text
-    assert "device_out_of_memory\x1b[0m\n" in text
+    assert "\x1b[1;31mINVALID overlap\x1b[0m" in text
+    assert re.search(r"device_out_of_\S+\x1b\[0m\n", text)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     text = printed(everything(), 80, terminal=True)
     assert "\x1b[1m" in text  # bold is no colour
     assert not any(f"\x1b[{before}{colour}m" in text for before in ("", "1;") for colour in range(30, 38))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_row_per_job_of_four_users(width: int) -> None:
+    text = printed(of_four_users(), width, terminal=True)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+    check_golden(GOLDEN / f"end-{width}.txt", plain)
+    lines = plain.splitlines()
+    assert all(len(line) <= width or "./run.sh" in line for line in lines)
+    rows = lines[1 : lines.index(next(line for line in lines if line.startswith("each user: ")))]
+    if width >= 80:
+        assert [row[:3] for row in rows] == [name[:3] for name in (*UNITS, "ssd", "dcgan_all")]
+        assert all(re.search(r"  (clean|suspect fore(ign load|i…)|out_of_memory)$", row) for row in rows)
+    assert not re.search(r"\d[orLj]\b", plain), "an n is said in words"
 
 
 def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
@@ -97,14 +131,15 @@ def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
 
 def test_a_rate_of_the_host_is_labelled() -> None:
     records = [replace(record, findings=rules) for record, rules in zip(launch("vae", 3), HOST_BOUND, strict=True)]
-    assert " example/s; host-bound; isolation v1" in printed(records)
+    assert "  clean host-bound\n" in printed(records)
     assert "host-bound" not in printed([records[0], *launch("vae", 3)[1:]])
 
 
 def test_tenants_alone_say_what_neighbours_cost() -> None:
     records = [*making.launch("vae"), *making.solo("vae", mean_ms=400)]
     text = printed(records, 200)
-    assert re.search(r"interference 20\.0 % \(\S+ %, 20o\)", text)
+    assert re.search(r"  80 % \(\d\d-\d\d\)  clean", text)
+    assert "in brackets its 95 % interval, of 20 observations of one launch. Another launch may differ." in text
     assert re.search(r"each user keeps 80 % \(\d\d to \d\d % within one launch\) of what it has alone", text)
     assert "alone: a user alone in its slice" not in text
     assert "alone: a user alone in its slice" in printed(records, 200, verbose=True)
@@ -125,7 +160,7 @@ def test_a_reader_that_has_left_is_no_failure() -> None:
     command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pipesize": 4096}
     with subprocess.Popen(command, cwd=GOLDEN.parent, **pipes) as process:
-        assert process.stdout.readline().startswith(b"user")
+        assert process.stdout.readline().startswith(b"job")
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0

@@ -48,7 +48,7 @@ def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
 
 def test_failures_stand_on_top_with_their_reason_and_launches_alone_count_as_launches() -> None:
     text = Reader(page_of(summary_of([*launch("vae"), *solo("vae"), *lost("wlm", 0)]))).text
-    assert text.index("wlm R0 user 1: out_of_memory: It needed more.") < text.index("Results")
+    assert text.index("wlm, repetition 0, user 1: out_of_memory: It needed more.") < text.index("Results")
     assert "4 launches, 2 of them of one user alone" in text
     assert "each measured once" in text
     assert "0 users" not in Reader(page_of(summary_of([]))).text

@@ -13,12 +13,14 @@ import jsonschema
 import msgspec
 import pytest
 
+from cotenant.confidential import by_new_key
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
-from cotenant.results.build import Common, Placement, Statement, build_record
-from cotenant.results.record import Enclosed, Observed, Record
+from cotenant.results.build import build_record, load_of
+from cotenant.results.record import Attested, Enclosed, Meeting, Observed, Record, known_outcome, name_of, rated
 from cotenant.results.schema import record_schema
-from cotenant.stats.tenants import Span
+from cotenant.results.told import tenant_part
+from cotenant.stats.tenants import Span, overlap
 
 NOON = datetime(2026, 3, 14, 12, 0, 0, 123456, UTC)
 T0_NS = 1_000_000_000_000
@@ -86,7 +88,8 @@ def a_part(audited: bool = True, **changes: Any) -> dict[str, Any]:
     return part | ({"observed": {"audit": {}} | part["observed"]} if audited else {})
 
 
-def a_place(**changes: Any) -> Placement:
+def attested(**changes: Any) -> Attested:
+    """The runner's facts of one tenant, with these changes; `name` is that of its cell."""
     fields: dict[str, Any] = {
         "suite": "baselines",
         "name": "vae",
@@ -102,20 +105,35 @@ def a_place(**changes: Any) -> Placement:
         "log": "logs/vae.R0.T0.log",
         "machine": {"model_name": "Some Processor", "accelerators": []},
         "isolation": ISOLATION,
-    }
-    return Placement(**fields | changes)
-
-
-def a_common(load: Span = (T0_NS, T0_NS + 10**13), **changes: Any) -> Common:
-    fields: dict[str, Any] = {
-        "started": NOON,
-        "ended": NOON + timedelta(seconds=30),
-        "t0_ns": T0_NS,
-        "first_start_ns": T0_NS,
-        "load": load,
+        "outcome": "completed",
+        "message": "",
+        "comparable": True,
+        "skip": 0,
+        "asked": None,
+        "given": None,
+        "observations": [],
+        "rank_observations": {},
+        "rendezvous": None,
         "meters": {"runner_processor_share": 0.001},
-    }
-    return Common(**fields | changes)
+        "findings": [],
+    } | changes
+    suite_started, started = fields.pop("suite_started", None), fields.pop("started", NOON)
+    ended = fields.pop("ended", NOON + timedelta(seconds=30))
+    fields |= {"start_time": started.isoformat(), "end_time": ended.isoformat()}
+    fields["suite_start_time"] = suite_started.isoformat() if suite_started else ""
+    fields["name"] = name_of(fields["name"], fields.get("solo", False), fields.get("mix", ""))
+    return Attested(**fields)
+
+
+def met(told: dict[str, Any], load: Span) -> Meeting | None:
+    """The meeting of a tenant with others, whose common load this is; its fields are taken out of what it `told`."""
+    said = {"warm_up_ns": [3, 2, 1]} | {name: told.pop(name) for name in ("warm_up_ns", "late_ns") if name in told}
+    rows, measured = told["observations"], rated(told["observations"], told["skip"])
+    if not measured:
+        return None
+    start_ns, end_ns = load_of(rows, tenant_part(told["part"]), stop_ns=0)
+    inside = overlap([(row.start_ns, row.end_ns) for row in measured], load)
+    return Meeting(T0_NS - 50_000_000, T0_NS, start_ns, end_ns, inside, start_ns - T0_NS, **said)
 
 
 def a_record(
@@ -126,13 +144,16 @@ def a_record(
     message: str = "",
     comparable: bool = True,
 ) -> Record:
-    """One tenant's record, with these changes to its placement, statement and common facts, and with its findings."""
-    stated: dict[str, Any] = {"ready_ns": T0_NS - 50_000_000, "skip": 5, "warm_up_ns": [3, 2, 1]}
-    stated |= {"observations": steady(), "part": a_part()} | (told or {})
-    device = stated["part"].get("gpu")
-    where = a_place(**(with_device(device) if device else {}) | (place or {}))
-    made = build_record(where, Statement(**stated), a_common(**common or {}), outcome, message, comparable)
-    (record,) = with_findings([made])
+    """One tenant's record, with these changes to its placement, its part and observations, and the launch's facts."""
+    told = {"skip": 5, "observations": steady(), "part": a_part()} | (told or {})
+    common = {"rendezvous": met(told, (common or {}).get("load", (T0_NS, T0_NS + 10**13)))} | (common or {})
+    common.pop("load", None)
+    conceal = common.pop("conceal", by_new_key())
+    part, kept = told.pop("part"), {name: told.pop(name) for name in ("kept",) if name in told}
+    where = (with_device(part["gpu"]) if part.get("gpu") else {}) | (place or {})
+    ended = dict(zip(("outcome", "message"), known_outcome(outcome, message), strict=True)) | {"comparable": comparable}
+    made = build_record(attested(**where | told | common | ended), tenant_part(part), conceal)
+    (record,) = with_findings([msgspec.structs.replace(made, **kept)])
     return record
 
 
@@ -145,8 +166,7 @@ def with_device(name: str) -> dict[str, Any]:
 
 def a_lost_record(outcome: str, message: str, place: dict[str, Any] | None = None) -> Record:
     """The record of a tenant that ended before its first observation and said nothing."""
-    (record,) = with_findings([build_record(a_place(**place or {}), Statement(), a_common(), outcome, message, False)])
-    return record
+    return a_record(place, {"skip": 0, "observations": [], "part": {}}, None, outcome, message, comparable=False)
 
 
 def rules(record: Record) -> dict[str, Finding]:

@@ -38,7 +38,7 @@ def test_it_is_a_schema_with_descriptions_and_every_field_required() -> None:
     for name, definition in schema["$defs"].items():
         assert definition["description"], name
     for of in TYPES:
-        fields = set(of.__annotations__) - {"arguments"}
+        fields = set(getattr(of, "__struct_fields__", of.__annotations__)) - {"arguments"}
         assert {name for name, meaning in meanings(of).items() if meaning} == fields
 
 

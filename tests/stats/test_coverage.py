@@ -1,4 +1,4 @@
-"""A small form of the table in docs/method.md: intervals cover the true value, and verdicts are seldom false."""
+"""A small form of the table in docs/method-details.md: intervals cover the true value, verdicts are seldom false."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_it_holds(case: object, draws: int, covered: float, false: float) -> Non
 
 
 def test_the_page_has_the_table_of_all_cases() -> None:
-    page = (ROOT / "docs/method.md").read_text()
+    page = (ROOT / "docs/method-details.md").read_text()
     made = page.partition(COVERAGE.BEGIN)[2].partition(COVERAGE.END)[0]
     assert made.count("\n| ") == len(COVERAGE.CASES) + 1
     assert all(f"| {case.printed} | {case.promised} |" in made for case in COVERAGE.CASES)

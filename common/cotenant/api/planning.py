@@ -21,9 +21,8 @@ from cotenant.isolation.plan import plan as planned
 from cotenant.isolation.plan_findings import cache_findings
 from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator, visible_variables
-from cotenant.machine.cpu import Cache, last_level_caches
 from cotenant.machine.limits import cgroup_mounts
-from cotenant.machine.topology import Machine, discover
+from cotenant.machine.topology import Machine, Processor, discover
 from cotenant.procfs import format_list
 
 SCHEMA = "cotenant-plan-2"
@@ -46,8 +45,6 @@ class MachinePlan:
     """Whether slices take whole cores first, or consecutive processors."""
     mems: Mems
     """Whether memory comes from the nodes of a slice's processors, or from all."""
-    caches: tuple[Cache, ...] = ()
-    """The last-level caches, each with its processors."""
 
     @property
     def slices(self) -> tuple[Slice, ...]:
@@ -57,7 +54,7 @@ class MachinePlan:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Limits that slices lack here, and caches that they share, each with a remedy."""
-        return (*self.chosen.findings, *self.plan.findings, *cache_findings(self.slices, self.caches))
+        return (*self.chosen.findings, *self.plan.findings, *cache_findings(self.machine, self.slices))
 
     @property
     def document(self) -> Document:
@@ -66,14 +63,16 @@ class MachinePlan:
         labels = _labels(machine.accelerators)
         devices = _devices(machine, made, labels)
         core_of = {processor.id: processor.core for processor in machine.processors}
+        part_of = {processors[0]: position for position, processors in enumerate(made.parts)}
+        cores_of = {processors[0]: len({core_of[number] for number in processors}) for processors in made.parts}
         tenants = [
             {
                 "tenant": piece.tenant,
                 "processors": format_list(piece.processors),
                 "processor_total": len(piece.processors),
-                "part": made.parts.index(piece.processors),
+                "part": part_of[piece.part],
                 "sharers": piece.sharers,
-                "core_total": len({core_of[number] for number in piece.processors}),
+                "core_total": cores_of[piece.part],
                 "nodes": format_list(piece.nodes),
                 "memory_bytes": piece.memory_bytes,
                 "devices": [labels[device] for device in piece.accelerators],
@@ -150,8 +149,7 @@ def plan(
         mems=mems,
         reserve_bytes=reserve_bytes,
     )
-    caches = last_level_caches(processor.id for processor in machine.processors)
-    return MachinePlan(machine, made, chosen, policy, mems, tuple(caches))
+    return MachinePlan(machine, made, chosen, policy, mems)
 
 
 def _mode(share: str | ShareMode | None) -> ShareMode | None:
@@ -187,30 +185,39 @@ def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> di
 def _boxes(machine: Machine, made: Plan, devices: dict[int, list[Document]]) -> list[Document]:
     """Return a box for each part of a socket on one node, and one for each node without processors.
 
-    A node of several sockets has its devices in the first.
+    A node of several sockets has its memory and devices in the first.
     """
     owners: defaultdict[int, list[int]] = defaultdict(list)
     for piece in made.slices:
         for number in piece.processors:
             owners[number].append(piece.tenant)
     memory_of = {node.id: node.memory_bytes for node in machine.nodes}
-    sockets = sorted({(processor.package, processor.node) for processor in machine.processors})
-    shown = {node for _, node in sockets}
-    bare = [node for node in memory_of if node not in shown and (memory_of[node] or devices.get(node))]
+    local: defaultdict[tuple[int, int], list[Processor]] = defaultdict(list)
+    for processor in machine.processors:
+        local[processor.package, processor.node].append(processor)
+        # Nodes that overlap have the same processors.
+        if processor.node in processor.memory_nodes:
+            overlapping = (memory_of.pop(node, 0) for node in processor.memory_nodes if node != processor.node)
+            memory_of[processor.node] = memory_of.get(processor.node, 0) + sum(overlapping)
+    places: list[tuple[int | None, int]] = sorted(local)
+    shown = {node for _, node in places}
+    places += [(None, node) for node, size in memory_of.items() if node not in shown and (size or devices.get(node))]
     boxes = []
-    for package, node in [*sockets, *((None, node) for node in bare)]:
-        local = [
-            processor for processor in machine.processors if (processor.package, processor.node) == (package, node)
-        ]
+    for package, node in places:
+        there = [] if package is None else local[package, node]
         cores = [
-            asdict(core) | {"tenants": [owners[number] for number in core.processors]}
-            for core in cores_by_node(local).get(node, ())
+            {
+                "processors": core.processors,
+                "kind": core.kind,
+                "tenants": [owners[number] for number in core.processors],
+            }
+            for core in cores_by_node(there).get(node, ())
         ]
         boxes.append(
             {
                 "package": package,
                 "node": node,
-                "memory_bytes": memory_of.get(node, 0),
+                "memory_bytes": memory_of.pop(node, 0),
                 "cores": cores,
                 "devices": devices.pop(node, []),
             }

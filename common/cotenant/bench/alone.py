@@ -36,15 +36,15 @@ class Alone(Rendezvous):
         self._started = datetime.now(UTC)
         self._work: Part = {}
         self._report: Path | None = None
-        self._ready: Part = {"ready_ns": 0, "skip": 0, "warm_up_ns": []}
-        self._t0_ns = 0
+        self._skip = self._ready_ns = self._t0_ns = 0
+        self._warm_up_ns: list[int] = []
         self._observations: list[Part] = []
         self._of_ranks = [self._observations]
 
     def _say(self, kind: str, **fields: Any) -> None:
         if kind == "ready":
-            self._ready = {"ready_ns": clock_ns(), "skip": fields["skip"], "warm_up_ns": fields["warm_up_ns"]}
-            self._t0_ns = clock_ns()
+            self._skip, self._warm_up_ns = fields["skip"], fields["warm_up_ns"]
+            self._ready_ns = self._t0_ns = clock_ns()
             self._inbox.append(Message("go", {**fields, "t0_ns": self._t0_ns}))
         elif kind in ANSWERS:
             self._inbox.append(Message(ANSWERS[kind], {}))
@@ -63,6 +63,7 @@ class Alone(Rendezvous):
             prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
     def observation(self, **fields: Any) -> None:
+        del fields["index"]
         self._observations.append(fields)
 
     def record(self, record: Part) -> Part:
@@ -83,37 +84,55 @@ class Alone(Rendezvous):
 
     def _write(self, outcome: str, message: str, part: Part) -> Part:
         # Imported here: nothing of it belongs into a measured process before its end.
+        from cotenant.confidential import by_new_key
         from cotenant.findings.rules import with_findings
-        from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
-        from cotenant.results.record import Enclosed, plain
+        from cotenant.results.build import build_record, load_of, observed_by_ranks
+        from cotenant.results.record import Attested, Enclosed, Meeting, Observed, known_outcome, plain, rated
         from cotenant.results.store import keep_record
+        from cotenant.results.told import tenant_part
 
-        observations, by_rank = observed_by_ranks(dict(enumerate(self._of_ranks)))
-        statement = Statement(
-            **self._ready, observations=observations, rank_observations=by_rank, part=self._work | part
-        )
+        of_ranks = [[Observed(**fields) for fields in rows] for rows in self._of_ranks]
+        observations, by_rank = observed_by_ranks(dict(enumerate(of_ranks)))
+        told = tenant_part(self._work | part)
         trained = max(self._world.size, part.get("observed", {}).get("replicas", 1))
         devices = trained if part.get("gpu") else 0
-        place = Placement(
+        ended, message = known_outcome(outcome, message)
+        now = datetime.now(UTC)
+        meeting = None
+        if rated(observations, self._skip):
+            start_ns, end_ns = load_of(observations, told, stop_ns=0)
+            meeting = Meeting(self._ready_ns, self._t0_ns, start_ns, end_ns, 1.0, 0, self._warm_up_ns)
+        facts = Attested(
             suite="alone",
             name=os.environ.get("BENCH_NAME", self._name),
             run_id=0,
-            tenant=0,
-            tenants=1,
-            group="all" if trained > 1 else "student",
             vcd=",".join(map(str, range(devices))) or "0",
             hostname=socket.gethostname(),
             cpu_cores=len(os.sched_getaffinity(0)),
             devices=devices,
+            suite_start_time="",
+            start_time=self._started.isoformat(),
+            end_time=now.isoformat(),
+            outcome=ended,
+            message=message,
+            tenant=0,
+            tenants=1,
+            group="all" if trained > 1 else "student",
+            skip=self._skip,
+            asked=None,
+            given=None,
+            comparable=True,
             command=sys.argv,
             log="",
-            machine=machine_facts(discover(), Path(__file__).parent),
+            observations=observations,
+            rank_observations=by_rank,
+            rendezvous=meeting,
             isolation=Enclosed("none", {}, {}, {}, ["processors", "memory"]),
+            machine=machine_facts(discover(), Path(__file__).parent),
+            meters={},
+            findings=[],
         )
-        load = statement.load()
-        now = datetime.now(UTC)
-        common = Common(self._started, now, self._t0_ns, load[0], load, meters={})
-        (record,) = with_findings([build_record(place, statement, common, outcome, message, comparable=True)])
+        (record,) = with_findings([build_record(facts, told, by_new_key())])
         if self._report is not None:
             print(f"Record: {keep_record(self._report, record, now)}", file=sys.stderr)
         return plain(record)

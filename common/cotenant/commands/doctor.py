@@ -87,7 +87,7 @@ def parser() -> Parser:
     parser = suite_parser(
         "doctor",
         "Ask what stands in the way of good numbers, on this host and for what these flags would run.",
-        "Exit status: 0, or 1 where a finding is an error. Every check: docs/doctor.md",
+        "Exit status: 0, or 1 where a finding is an error. Every check: docs/troubleshooting.md",
         dict.fromkeys(("--fix", "--repair"), "Doctor changes nothing: each finding says what to do."),
     )
     add_format(parser)

@@ -255,7 +255,6 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.jobs import jobs_grid
-        from cotenant.report.pressure import pressure_curves, pressure_grid
         from cotenant.report.renderers import show
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
@@ -268,8 +267,6 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
-        if curves := pressure_curves(summary):
-            show([pressure_grid(curves)])
 
 
 def _report_command(output: Path) -> str:

@@ -1,11 +1,13 @@
-"""Which processors each tenant gets: equally many, whole cores, on one NUMA node where that costs little. Pure."""
+"""Which processors each tenant gets: equally many, whole cores, of one NUMA node and socket where it can be. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from heapq import heapify, heapreplace
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from cotenant.machine.topology import Processor
@@ -25,24 +27,60 @@ class Core:
 
     processors: tuple[int, ...]
     kind: str
+    node: int
+    place: tuple[int, ...]
+    """The groups of processors that it lies in, the largest first."""
 
     def __len__(self) -> int:
         return len(self.processors)
 
 
-Cores = dict[int, list[Core]]
-"""The cores of each node."""
+Level = Callable[[Processor], int]
+"""The group that a processor lies in: its socket, node or cache."""
 
 
-def cores_by_node(processors: Iterable[Processor]) -> Cores:
+def _package(processor: Processor) -> int:
+    return processor.package
+
+
+def _node(processor: Processor) -> int:
+    return processor.node
+
+
+def _cache(processor: Processor) -> int:
+    return -1 if processor.cache is None else min(processor.cache.processors)
+
+
+def cores_by_node(processors: Iterable[Processor]) -> dict[int, list[Core]]:
     """Return the cores of each node, nodes and cores ascending, each core with the given processors only."""
+    return {node: list(cores) for node, cores in groupby(_cores(processors, [_node]), key=lambda core: core.node)}
+
+
+def _cores(processors: Iterable[Processor], levels: Sequence[Level]) -> list[Core]:
+    """Return the cores in the order of their places at these levels, the largest groups first, then of their ids."""
     members: dict[int, list[Processor]] = {}
     for processor in sorted(processors, key=lambda processor: processor.id):
         members.setdefault(processor.core, []).append(processor)
-    by_node: Cores = {}
-    for core in members.values():
-        by_node.setdefault(core[0].node, []).append(Core(tuple(processor.id for processor in core), core[0].kind))
-    return dict(sorted(by_node.items()))
+    cores = [
+        Core(tuple(p.id for p in core), core[0].kind, core[0].node, tuple(level(core[0]) for level in levels))
+        for core in members.values()
+    ]
+    return sorted(cores, key=lambda core: (core.place, core.processors))
+
+
+def _views(processors: Sequence[Processor]) -> list[list[Core]]:
+    """Return the cores by all their levels, then without caches, then by nodes alone.
+
+    Fewer levels leave more freedom, where a cache or a socket has cores of one kind only.
+    """
+    groups = {level: len({level(processor) for processor in processors}) for level in (_package, _node, _cache)}
+    views = []
+    for left_out in ((), (_cache,), (_cache, _package)):
+        levels = sorted(
+            (level for level in groups if groups[level] > 1 and level not in left_out), key=groups.__getitem__
+        )
+        views.append(tuple(levels))
+    return [_cores(processors, levels) for levels in dict.fromkeys(views)]
 
 
 def mixtures(processors: Iterable[Processor], assignment: Iterable[Cpus]) -> list[Counter[tuple[int, str]]]:
@@ -56,18 +94,19 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
     """Return the processors of each tenant, equally many; `wanted` has the node that each should lie on.
 
     At most `limit` are assigned and at least one to each tenant: `len(wanted) <= limit` is the caller's care. They are
-    as many as come out, or a few less (1/8) where that puts each tenant on one node, or on whole cores, or all on the
-    same mixture of cores; for the mixture alone even less (1/4).
+    as many as come out, or a few less (1/8) where that puts each tenant on one node or socket, or on whole cores, or
+    all on the same mixture of cores; for the mixture alone even less (1/4).
     """
     assert 1 <= len(wanted) <= limit <= len(processors)
-    cores = cores_by_node(processors)
-    if sum(map(len, cores.values())) < len(wanted):
+    views = _views(processors)
+    if len(views[0]) < len(wanted):
         # Fewer than one core each: the logical processors, siblings next to each other.
-        cores = {
-            node: [Core((p,), core.kind) for core in group for p in core.processors] for node, group in cores.items()
-        }
+        views = [
+            [Core((p,), core.kind, core.node, core.place) for core in cores for p in core.processors] for cores in views
+        ]
+    hope_of = Hope(processors, views[0], len(wanted))
     best: list[Cpus] = []
-    best_merit = Merit(False, False, False)
+    best_merit = Merit(False, False, False, False)
     largest = 0
     for size in range(limit // len(wanted), 0, -1):
         worth = _WORTH if best_merit.alike else _WORTH_ALIKE
@@ -75,88 +114,169 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
             break
         little = size * _WORTH >= largest * (_WORTH - 1)
         for whole in (True, False):
-            assignment = _place(cores, size, wanted, whole)
-            if not assignment:
+            hope = hope_of(size, whole)
+            if best and not (hope > best_merit and (little or hope.alike)):
                 continue
-            largest = largest or size
-            merit = merit_of(processors, assignment, whole)
+            found, merit = _best_of(processors, views, size, wanted, whole, hope)
+            largest = largest or (size if found else 0)
             evened = merit.alike and not best_merit.alike
-            if not best or (merit > best_merit and (little or evened)):
-                best, best_merit = assignment, merit
+            if found and (not best or (merit > best_merit and (little or evened))):
+                best, best_merit = found, merit
     return best
 
 
 class Merit(NamedTuple):
-    """The merits of an assignment, the weightiest first."""
+    """The merits of an assignment, the weightiest first: `near` one node each, `together` on one socket each."""
 
-    local: bool
+    near: bool
     whole: bool
     alike: bool
+    together: bool
 
 
 def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole: bool) -> Merit:
-    node_of = {processor.id: processor.node for processor in processors}
-    local = all(len({node_of[number] for number in cpus}) == 1 for cpus in assignment)
-    first, *others = mixtures(processors, assignment)
-    return Merit(local, whole, all(other == first for other in others))
+    by_id = {processor.id: processor for processor in processors}
+    near = all(len({by_id[number].node for number in cpus}) == 1 for cpus in assignment)
+    together = all(len({by_id[number].package for number in cpus}) == 1 for cpus in assignment)
+    first, *others = mixtures(by_id.values(), assignment)
+    return Merit(near, whole, all(other == first for other in others), together)
+
+
+class Hope:
+    """The most that an assignment of a size can merit, by counting alone: no search is made for what cannot be."""
+
+    def __init__(self, processors: Sequence[Processor], cores: Sequence[Core], tenants: int) -> None:
+        self._tenants = tenants
+        self._nodes, self._packages = (
+            Counter(Counter(level(processor) for processor in processors).values()) for level in (_node, _package)
+        )
+        self._widths = {len(core) for core in cores}
+        self._alike = sum(count // tenants for count in Counter(processor.kind for processor in processors).values())
+
+    def __call__(self, size: int, whole: bool) -> Merit:
+        """Return what slices of `size` may merit; `whole` cores come out of one width only if it divides the size."""
+        near, together = (
+            sum(held // size * groups for held, groups in sizes.items()) >= self._tenants
+            for sizes in (self._nodes, self._packages)
+        )
+        comes_out = len(self._widths) > 1 or not size % min(self._widths)
+        return Merit(near, whole and comes_out, size <= self._alike, together)
 
 
 def assign_all(processors: Sequence[Processor], wanted: Sequence[int | None], size: int) -> list[Cpus]:
     """Return exactly `size` processors of whole cores for each; none where they do not come out."""
-    return _place(cores_by_node(processors), size, wanted, whole=True) or []
+    hope = Merit(near=True, whole=True, alike=True, together=True)
+    return _best_of(processors, _views(processors), size, wanted, True, hope)[0]
 
 
-def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[Cpus] | None:
-    """Return `size` processors for each tenant, None where they do not come out."""
-    homes = _homes(cores, size, wanted, whole)
-    cpus_of: dict[int, Cpus] = {}
-    free: Cores = {}
-    for node, group in cores.items():
-        local = [tenant for tenant, home in enumerate(homes) if home == node]
-        filled = _fill(group, len(local), size, whole)
-        if filled is None:
-            return None
-        cpus_of |= dict(zip(local, filled, strict=True))
-        free[node] = _left(group, filled)
-    straddlers = [tenant for tenant, home in enumerate(homes) if home is None]
-    for tenant in straddlers:
-        near = sorted(free, key=lambda node: (node != wanted[tenant], -sum(map(len, free[node])), node))
-        filled = _fill([core for node in near for core in free[node]], 1, size, whole)
-        if filled is None:
-            return None
-        cpus_of[tenant] = filled[0]
-        free = {node: _left(group, filled) for node, group in free.items()}
-    return [cpus_of[tenant] for tenant in range(len(wanted))]
-
-
-def _homes(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[int | None]:
-    """Return each tenant's node: its device's while there is room, else the roomiest; None to straddle."""
-    room = {node: _capacity(group, len(wanted), size, whole) for node, group in cores.items()}
-    homes: list[int | None] = [None] * len(wanted)
-    for tenant, node in enumerate(wanted):
-        if node is not None and room[node]:
-            homes[tenant] = node
-            room[node] -= 1
-    others = [tenant for tenant, home in enumerate(homes) if home is None]
-    picked: list[int] = []
-    for _ in others:
-        roomiest = min(room, key=lambda node: (-room[node], node))
-        if not room[roomiest]:
+def _best_of(
+    processors: Sequence[Processor],
+    views: Iterable[Sequence[Core]],
+    size: int,
+    wanted: Sequence[int | None],
+    whole: bool,
+    hope: Merit,
+) -> tuple[list[Cpus], Merit]:
+    """Return the best assignment of `size` by these views and its merit, the first that fulfils `hope`; none is []."""
+    best, best_merit = list[Cpus](), Merit(False, False, False, False)
+    for cores in views:
+        dealt = _deal(cores, range(len(wanted)), wanted, size, whole)
+        if dealt is None:
+            continue
+        made = [dealt[tenant] for tenant in range(len(wanted))]
+        if (merit := merit_of(processors, made, whole)) > best_merit or not best:
+            best, best_merit = made, merit
+        if merit >= hope:
             break
-        picked.append(roomiest)
-        room[roomiest] -= 1
-    for tenant, node in zip(others, sorted(picked), strict=False):
-        homes[tenant] = node
-    return homes
+    return best, best_merit
 
 
-def _capacity(cores: list[Core], tenants: int, size: int, whole: bool) -> int:
+def _deal(
+    cores: Sequence[Core], tenants: Sequence[int], wanted: Sequence[int | None], size: int, whole: bool, depth: int = 0
+) -> dict[int, Cpus] | None:
+    """Return `size` of these processors for each of the tenants, None where they do not come out.
+
+    As many as find room lie in one group of this level each, and there again in one of the next. The others have the
+    cores that are left, in their order.
+    """
+    dealt: dict[int, Cpus] = {}
+    if tenants and depth < len(cores[0].place):
+        groups = [list(group) for _, group in groupby(cores, key=lambda core: core.place[depth])]
+        if len(groups) == 1:
+            return _deal(cores, tenants, wanted, size, whole, depth + 1)
+        for group, local in zip(groups, _homes(groups, tenants, wanted, size, whole), strict=True):
+            within = _deal(group, local, wanted, size, whole, depth + 1)
+            if within is None:
+                return None
+            dealt |= within
+        cores = _left(cores, dealt.values())
+        order: dict[int | None, int] = {core.node: at for at, core in reversed(list(enumerate(cores)))}
+        left = (tenant for tenant in tenants if tenant not in dealt)
+        tenants = sorted(left, key=lambda tenant: order.get(wanted[tenant], len(cores)))
+    while tenants:
+        # Cores of several widths may come out for some of them alike, and for others differently.
+        count = _capacity(cores, len(tenants), size, whole)
+        filled = _fill(cores, count, size, whole)
+        if not filled:
+            return None
+        dealt |= zip(tenants, filled, strict=False)
+        cores, tenants = _left(cores, filled), tenants[count:]
+    return dealt
+
+
+def _left(cores: Iterable[Core], filled: Iterable[Cpus]) -> list[Core]:
+    taken = set(chain.from_iterable(filled))
+    return [core for core in cores if taken.isdisjoint(core.processors)]
+
+
+def _homes(
+    groups: Sequence[Sequence[Core]], tenants: Sequence[int], wanted: Sequence[int | None], size: int, whole: bool
+) -> list[list[int]]:
+    """Return the tenants of each group: of its device's node while there is room, the others where there is most."""
+    room = [_capacity(group, len(tenants), size, whole) for group in groups]
+    homes: list[list[int]] = [[] for _ in groups]
+    groups_of: dict[int | None, list[int]] = {}
+    for position, group in enumerate(groups):
+        for node in {core.node for core in group}:
+            groups_of.setdefault(node, []).append(position)
+    others = []
+    for tenant in tenants:
+        home = next((position for position in groups_of.get(wanted[tenant], ()) if room[position]), None)
+        if home is None:
+            others.append(tenant)
+        else:
+            homes[home].append(tenant)
+            room[home] -= 1
+    rest = [(-left, position) for position, left in enumerate(room) if left]
+    heapify(rest)
+    picked = list(_roomiest(rest, len(others)))
+    for tenant, home in zip(others, sorted(picked), strict=False):
+        homes[home].append(tenant)
+    return [sorted(local) for local in homes]
+
+
+def _roomiest(rest: list[tuple[int, int]], count: int) -> Iterator[int]:
+    """Yield so many times the group with the most room, of several the first, while there is any."""
+    for _ in range(count):
+        if not rest or not rest[0][0]:
+            return
+        left, position = rest[0]
+        heapreplace(rest, (left + 1, position))
+        yield position
+
+
+def _capacity(cores: Sequence[Core], tenants: int, size: int, whole: bool) -> int:
     """Return how many tenants these cores serve with `size` processors each."""
+    widths = {len(core) for core in cores}
+    if len(widths) == 1:
+        width = widths.pop()
+        return 0 if whole and size % width else min(tenants, len(cores) // -(-size // width))
     most = min(tenants, len(cores), sum(map(len, cores)) // size)
-    return next((count for count in range(most, 0, -1) if _fill(cores, count, size, whole) is not None), 0)
+    counts = range(1, most + 1)
+    return bisect_right(counts, False, key=lambda count: _fill(cores, count, size, whole) is None)
 
 
-def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Cpus] | None:
+def _fill(cores: Sequence[Core], count: int, size: int, whole: bool) -> list[Cpus] | None:
     """Return `count` times `size` processors from cores of their own, None where they do not come out.
 
     Everybody gets the same mixture of wide and narrow cores and of kinds as far as that divides, neighbours
@@ -165,30 +285,25 @@ def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Cpus] |
     """
     if not count:
         return []
+    sorts: dict[tuple[int, str], list[Core]] = {}
+    for core in cores:
+        sorts.setdefault((len(core), core.kind), []).append(core)
     filled: list[list[int]] = [[] for _ in range(count)]
-    rest: list[Core] = []
-    # The widest first, then as the numbering has them.
-    first = {(len(core), core.kind): core.processors for core in reversed(cores)}
-    for width, kind in sorted(first, key=lambda sort: (-sort[0], first[sort])):
-        group = [core for core in cores if (len(core), core.kind) == (width, kind)]
+    rest: list[deque[Core]] = []
+    # The widest first, then as they come.
+    for width, kind in sorted(sorts, key=lambda sort: -sort[0]):
+        group = sorts[width, kind]
         each = min(len(group) // count, (size - len(filled[0])) // width)
         for i, cpus in enumerate(filled):
             cpus.extend(chain.from_iterable(core.processors for core in group[i * each : (i + 1) * each]))
-        rest += group[each * count :]
+        rest.append(deque(group[each * count :]))
     for cpus in filled:
-        for core in tuple(rest):
-            if len(core) <= size - len(cpus):
-                cpus.extend(core.processors)
-                rest.remove(core)
-        if len(cpus) < size and not whole and rest:
-            core = min(rest, key=lambda core: (len(core), core.processors))
-            cpus.extend(core.processors[: size - len(cpus)])
-            rest.remove(core)
+        for left in rest:
+            while left and len(left[0]) <= size - len(cpus):
+                cpus.extend(left.popleft().processors)
+        if len(cpus) < size and not whole and any(rest):
+            narrow = min((left for left in rest if left), key=lambda left: (len(left[0]), left[0].processors))
+            cpus.extend(narrow.popleft().processors[: size - len(cpus)])
         if len(cpus) < size:
             return None
     return [tuple(sorted(cpus)) for cpus in filled]
-
-
-def _left(cores: list[Core], filled: Iterable[Cpus]) -> list[Core]:
-    taken = set(chain.from_iterable(filled))
-    return [core for core in cores if taken.isdisjoint(core.processors)]

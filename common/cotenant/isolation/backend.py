@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from cotenant.isolation.family import Family
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.machine.virtual import batch_system, virtual
@@ -130,13 +131,11 @@ ENGINES = ("Docker", "Podman", "Kubernetes")
 def remedy_inside(otherwise: str) -> str:
     """Return the remedy for cgroups that a batch system or a container's engine keeps; on a host itself `otherwise`."""
     if batch := batch_system():
-        return (
-            f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/containers.md)."
-        )
+        return f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/clusters.md)."
     if (container := virtual().container) in ENGINES:
         return (
             f"Inside {container} slices take a privileged container, as root, whose command is the suite "
-            "(docs/containers.md)."
+            "(docs/clusters.md)."
         )
     return otherwise
 
@@ -186,6 +185,10 @@ class LiveSlice(Protocol):
     def frozen(self) -> bool:
         """Whether every process inside is held still. Raises OSError."""
         return False
+
+    def begin(self, family: Family) -> None:
+        """Take these processes for those inside; a cgroup knows its own."""
+        return
 
     def thaw(self) -> None:
         """Let every process inside go on, also of a slice that nobody has frozen. Raises OSError."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Literal, NamedTuple
 
 from cotenant.errors import CotenantError
 from cotenant.machine.topology import Machine
@@ -30,35 +32,36 @@ def reserve_of(machine: Machine, requested: int | None) -> int:
     return reserve
 
 
-def memory_nodes(machine: Machine, processors: Sequence[int], mems: Mems = "local") -> Nodes:
-    """Return the nodes a slice's memory comes from: those of its processors, or all that have memory.
+def memory_nodes(machine: Machine, assignment: Sequence[tuple[int, ...]], mems: Mems = "local") -> list[Nodes]:
+    """Return the nodes of each slice's memory: those of its processors, or all that have memory.
 
     Local ones that have none leave all; `mems` says which are wanted.
     """
-    ids = set(processors)
-    own = {processor.node for processor in machine.processors if processor.id in ids}
+    nodes_of = {processor.id: processor.memory_nodes or (processor.node,) for processor in machine.processors}
     filled = {node.id for node in machine.nodes if node.memory_bytes}
-    local = own & filled if mems == "local" else set()
-    return tuple(sorted(local or filled or own))
+    of_part: dict[int, Nodes] = {}
+    for first, processors in {processors[0]: processors for processors in assignment}.items():
+        own = set(chain.from_iterable(nodes_of[number] for number in processors))
+        of_part[first] = tuple(sorted((mems == "local" and own & filled) or filled or own))
+    return [of_part[processors[0]] for processors in assignment]
 
 
 def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> int:
     """Return the bytes of every slice, in whole pages: the rest of RAM and of the scarcest nodes.
 
     `nodes_of` are each slice's nodes; each node bears its part of the reserve. The slices fit if those inside any
-    set of nodes fit that set (Hall, "On Representatives of Subsets", 1935); only unions of overlapping slices' nodes
-    can be tighter than their parts. Raises CotenantError where no program would begin.
+    set of nodes fit that set (Hall, "On Representatives of Subsets", 1935). Raises CotenantError where no program would
+    begin.
     """
-    shares = [(machine.memory_bytes - reserve) // len(nodes_of)]
-    bytes_of = {node.id: node.memory_bytes for node in machine.nodes}
-    everything = sum(bytes_of.values())
-    for union in _unions(nodes_of):
-        local = sum(bytes_of.get(node, 0) for node in union)
-        # Nodes that do not say their size, or are all there are, limit no more than the machine does.
-        if 0 < local < everything:
-            inside = sum(union.issuperset(nodes) for nodes in nodes_of)
-            shares.append((local - reserve * local // max(everything, machine.memory_bytes)) // inside)
-    memory = min(shares) // PAGE_BYTES * PAGE_BYTES
+    share = (machine.memory_bytes - reserve) // len(nodes_of)
+    everything = sum(node.memory_bytes for node in machine.nodes)
+    if everything:  # else nodes do not say their size
+        most = max(everything, machine.memory_bytes)
+        room = {node.id: node.memory_bytes - -(-reserve * node.memory_bytes // most) for node in machine.nodes}
+        slices = Counter(nodes_of)
+        while (crowded := _crowded(slices, room, share)) is not None:
+            share = crowded
+    memory = share // PAGE_BYTES * PAGE_BYTES
     if memory < LEAST_BYTES:
         raise CotenantError(
             f"{gib(machine.memory_bytes)} of memory, {gib(reserve)} of it in reserve, leave less than "
@@ -68,11 +71,69 @@ def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> in
     return memory
 
 
-def _unions(nodes_of: Iterable[Nodes]) -> set[frozenset[int]]:
-    """Return the sets of nodes, and every union of some that overlap one another."""
-    sets = {frozenset(nodes) for nodes in nodes_of}
-    unions, new = set(sets), set(sets)
-    while new:
-        new = {union | other for union in new for other in sets if union & other} - unions
-        unions |= new
-    return unions
+def _crowded(slices: Mapping[Nodes, int], room: Mapping[int, int], share: int) -> int | None:
+    """Return the most that some nodes can give each slice inside them, None where all slices have their `share`.
+
+    Each slice takes from its nodes; where they are full, others that took from them move to nodes that are not, by the
+    shortest way (Edmonds and Karp, 1972).
+    """
+    free, least = dict(room), share
+    taken: defaultdict[int, Counter[Nodes]] = defaultdict(Counter)
+    for nodes, count in slices.items():
+        need = share * count
+        for node in nodes:
+            moved = min(need, free[node])
+            taken[node][nodes] += moved
+            free[node] -= moved
+            need -= moved
+        while need:
+            way, seen = _way(nodes, free, taken)
+            if not way:
+                inside = sum(slices[each] for each in seen.slices)
+                least = min(least, sum(room[node] for node in seen.nodes) // inside)
+                break
+            moved = min(need, free[way[-1][1]], *(taken[node][mover] for (_, node), (mover, _) in pairwise(way)))
+            for mover, node in way:
+                taken[node][mover] += moved
+            for (_, node), (mover, _) in pairwise(way):
+                taken[node][mover] -= moved
+            free[way[-1][1]] -= moved
+            need -= moved
+    return least if least < share else None
+
+
+class Seen(NamedTuple):
+    """Full nodes, and the slices that took from them."""
+
+    nodes: dict[int, Nodes]
+    slices: dict[Nodes, int | None]
+
+
+def _way(
+    nodes: Nodes, free: Mapping[int, int], taken: Mapping[int, Counter[Nodes]]
+) -> tuple[list[tuple[Nodes, int]], Seen]:
+    """Return the slices that move on the way to a node with room, each with its new node, and what was seen.
+
+    Without a way, nothing that was seen has room.
+    """
+    seen = Seen({}, {nodes: None})
+    waiting = deque([nodes])
+    while waiting:
+        mover = waiting.popleft()
+        for node in mover:
+            if node in seen.nodes:
+                continue
+            seen.nodes[node] = mover
+            if free[node]:
+                way, last = list[tuple[Nodes, int]](), node
+                while True:
+                    mover = seen.nodes[last]
+                    way.append((mover, last))
+                    if (before := seen.slices[mover]) is None:
+                        return way[::-1], seen
+                    last = before
+            for other, amount in taken[node].items():
+                if amount and other not in seen.slices:
+                    seen.slices[other] = node
+                    waiting.append(other)
+    return [], seen

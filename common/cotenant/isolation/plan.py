@@ -18,8 +18,8 @@ from cotenant.isolation.plan_findings import partition_findings, plan_findings, 
 from cotenant.isolation.sharing import consecutive, everything, share_cores, tenants_of_each
 from cotenant.isolation.slice import Slice
 from cotenant.machine.topology import Machine
-from cotenant.procfs import format_list
-from cotenant.text import gib, many
+from cotenant.procfs import shortened_list
+from cotenant.text import gib, listed, many
 
 Policy = Literal["cores", "contiguous"]
 
@@ -51,7 +51,7 @@ class Plan:
     @property
     def parts(self) -> tuple[Cpus, ...]:
         """The processors of the tenants, those that several share once."""
-        return tuple(dict.fromkeys(slice_.processors for slice_ in self.slices))
+        return tuple({slice_.part: slice_.processors for slice_ in self.slices}.values())
 
     @property
     def sharers(self) -> int:
@@ -66,7 +66,7 @@ class Plan:
     @property
     def processors_words(self) -> str:
         """The users and their processors, without the memory: `2 users: processors 0 | 1`."""
-        processors = " | ".join(map(format_list, self.parts))
+        processors = listed(map(shortened_list, self.parts), most=16, between=" | ")
         shared = f" ({'each ' if len(self.parts) > 1 else ''}shared by {self.sharers})" if self.sharers > 1 else ""
         return f"{many(len(self.slices), 'user')}: processors {processors}{shared}"
 
@@ -110,9 +110,9 @@ def plan(
     assignment = [cpus for cpus in _assignment(machine, limit, policy, in_slices) for _ in range(each)]
     devices = [own for own in in_slices for _ in range(each)]
     reserve = reserve_of(machine, reserve_bytes)
-    nodes = [memory_nodes(machine, processors, mems) for processors in assignment]
+    nodes = memory_nodes(machine, assignment, mems)
     memory = equal_share(machine, nodes, reserve)
-    sharers = tenants // len(set(assignment))
+    sharers = tenants // len({cpus[0] for cpus in assignment})
     parts = [None] * tenants if share is None else device_parts(devices, share)
     made = tuple(
         Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers, parts[i]) for i in range(tenants)
@@ -125,9 +125,9 @@ def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
     """Return one slice with everything usable but the reserve, for a launch that owns the machine."""
     limit = _processor_limit(machine)
     processors = everything(machine.processors, limit)
-    nodes = memory_nodes(machine, processors, "all")
+    nodes = memory_nodes(machine, [processors], "all")
     reserve = reserve_of(machine, reserve_bytes)
-    whole = Slice(0, processors, nodes, equal_share(machine, [nodes], reserve), machine.accelerators)
+    whole = Slice(0, processors, nodes[0], equal_share(machine, nodes, reserve), machine.accelerators)
     findings = (*quota_findings(machine, limit), *partition_findings(machine, [whole]))
     return Plan((whole,), _unused(machine, [whole]), reserve, findings)
 
@@ -163,5 +163,6 @@ def _assignment(machine: Machine, limit: int, policy: Policy, devices: Sequence[
 
 
 def _unused(machine: Machine, slices: Sequence[Slice]) -> tuple[int, ...]:
-    given = set(chain.from_iterable(slice_.processors for slice_ in slices))
+    parts = {slice_.part: slice_.processors for slice_ in slices}
+    given = set(chain.from_iterable(parts.values()))
     return tuple(sorted(processor.id for processor in machine.processors if processor.id not in given))

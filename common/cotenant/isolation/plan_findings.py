@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from cotenant.finding import Finding, info, warning
 from cotenant.isolation.assignment import Cpus, mixtures
 from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.cpu import Cache
-from cotenant.machine.topology import Machine
-from cotenant.procfs import format_list
-from cotenant.text import gib, many, verb
+from cotenant.machine.topology import Machine, Processor
+from cotenant.procfs import shortened_list
+from cotenant.text import gib, listed, many, verb
 
 MIB = 1 << 20
+TenantsOf = Mapping[Cpus, list[int]]
 _UNEVEN_PERCENT = 5
 """Memory that the nodes' sizes leave unused is worth a finding above this share."""
 
@@ -45,7 +46,7 @@ def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
 
 def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
     """Say how tenants share processors, and how many processors no tenant has."""
-    each, parts = len(slices[0].processors), len({slice_.processors for slice_ in slices})
+    each, parts = len(slices[0].processors), len({slice_.part for slice_ in slices})
     if parts < len(slices):
         each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
         fewer = "no --slices" if len(slices) <= limit else f"--users {limit} or fewer"
@@ -65,46 +66,84 @@ def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
 
 
 def _place_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Name cores that serve several tenants, tenants of unlike cores, and tenants that lie on several nodes."""
+    """Name cores that serve several tenants, tenants of unlike cores, and tenants of several nodes or sockets."""
     by_id = {processor.id: processor for processor in machine.processors}
-    parts_of: defaultdict[int, set[Cpus]] = defaultdict(set)
-    for slice_ in slices:
-        for processor in slice_.processors:
-            parts_of[by_id[processor].core].add(slice_.processors)
-    if cut := [cpus for cpus in parts_of.values() if len(cpus) > 1]:
-        sharing = (slice_.tenant for cpus in cut for slice_ in slices if slice_.processors in cpus)
+    tenants_of = _tenants_of(slices)
+    parts_of: defaultdict[int, set[int]] = defaultdict(set)
+    for cpus in tenants_of:
+        for number in cpus:
+            parts_of[by_id[number].core].add(cpus[0])
+    if cut := [parts for parts in parts_of.values() if len(parts) > 1]:
+        several = set(chain.from_iterable(cut))
+        sharing = chain.from_iterable(tenants for cpus, tenants in tenants_of.items() if cpus[0] in several)
         yield warning(
             f"{len(cut)} physical cores serve more than one user ({_tenants(sharing)}).",
             "Use fewer --users, and not --plan contiguous.",
             rule="siblings_split",
         )
-    yield from _mixture_findings(machine, slices)
-    straddling = [slice_.tenant for slice_ in slices if len({by_id[p].node for p in slice_.processors}) > 1]
-    if straddling and len(slices) > 1:
+    yield from _mixture_findings(machine, tenants_of)
+    if len(slices) > 1:
+        yield from _straddling_findings(by_id, tenants_of)
+
+
+def _straddling_findings(by_id: Mapping[int, Processor], tenants_of: TenantsOf) -> Iterator[Finding]:
+    """Name the tenants that lie on several nodes or sockets, and these sockets."""
+    of_nodes, of_sockets = list[int](), list[int]()
+    sockets: set[int] = set()
+    for cpus, tenants in tenants_of.items():
+        if len({by_id[number].node for number in cpus}) > 1:
+            of_nodes += tenants
+        if len(own := {by_id[number].package for number in cpus}) > 1:
+            of_sockets += tenants
+            sockets |= own
+    across = f"on sockets {shortened_list(sockets)}"
+    if of_nodes:
+        also = f" and {across}" if of_sockets == of_nodes else f", those of {_tenants(of_sockets)} also {across}"
         yield warning(
-            f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
+            f"The processors of {_tenants(of_nodes)} lie on more than one NUMA node{also if of_sockets else ''}.",
             "Choose --users as a multiple of the number of nodes.",
             rule="nodes_straddled",
         )
+    elif of_sockets:
+        yield warning(
+            f"The processors of {_tenants(of_sockets)} lie {across}.",
+            "Choose --users as a multiple of the number of sockets.",
+            rule="sockets_straddled",
+        )
 
 
-def cache_findings(slices: Sequence[Slice], caches: Iterable[Cache]) -> Iterator[Finding]:
+def cache_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
     """Say which last-level caches serve processors of more than one tenant."""
-    shared: defaultdict[tuple[int, int | None], list[tuple[Cpus, set[int]]]] = defaultdict(list)
-    for cache in caches:
-        serves = frozenset(cache.processors)
-        tenants = {slice_.tenant for slice_ in slices if not serves.isdisjoint(slice_.processors)}
-        if len(tenants) > 1:
-            shared[cache.level, cache.size_bytes].append((cache.processors, tenants))
+    tenants_by_processor: defaultdict[int, list[int]] = defaultdict(list)
+    for cpus, tenants in _tenants_of(slices).items():
+        for number in cpus:
+            tenants_by_processor[number] += tenants
+    shared: defaultdict[tuple[int, int | None], list[str]] = defaultdict(list)
+    for cache in dict.fromkeys(processor.cache for processor in machine.processors):
+        if cache is None:
+            continue
+        served = set(chain.from_iterable(tenants_by_processor.get(number, ()) for number in cache.processors))
+        if len(served) > 1:
+            serves = f"{_tenants(served)} (processors {shortened_list(cache.processors)})"
+            shared[cache.level, cache.size_bytes].append(serves)
     for (level, size), those in shared.items():
-        which = "; ".join(f"{_tenants(tenants)} (processors {format_list(cpus)})" for cpus, tenants in those)
         each = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
         serve = "serve" if len(those) > 1 else "serves"
         yield info(
-            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several users: {which}.",
+            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several users: "
+            f"{listed(those, between='; ')}.",
             "No cgroup divides a cache; --pressure llc measures what that costs. Use --users so that each has its own.",
             rule="cache_shared",
         )
+
+
+def _tenants_of(slices: Iterable[Slice]) -> TenantsOf:
+    """Return the tenants of each part of the processors."""
+    cpus_of = {slice_.part: slice_.processors for slice_ in slices}
+    tenants_of = {part: list[int]() for part in cpus_of}
+    for slice_ in slices:
+        tenants_of[slice_.part].append(slice_.tenant)
+    return {cpus_of[part]: tenants for part, tenants in tenants_of.items()}
 
 
 def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) -> Iterator[Finding]:
@@ -149,10 +188,11 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
 def _distance_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
     """Say which devices are far from their tenant's processors."""
     node_of = {processor.id: processor.node for processor in machine.processors}
+    nodes_of = {cpus[0]: {node_of[number] for number in cpus} for cpus in _tenants_of(slices)}
     far = [
         slice_.tenant
         for slice_ in slices
-        if not {d.node for d in slice_.accelerators if d.node >= 0} <= {node_of[p] for p in slice_.processors}
+        if not {d.node for d in slice_.accelerators if d.node >= 0} <= nodes_of[slice_.part]
     ]
     if far:
         yield warning(
@@ -173,19 +213,39 @@ def partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fi
         )
 
 
-def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    by_tenant = mixtures(machine.processors, [slice_.processors for slice_ in slices])
-    if all(mixture == by_tenant[0] for mixture in by_tenant):
+def _mixture_findings(machine: Machine, tenants_of: TenantsOf) -> Iterator[Finding]:
+    by_part = mixtures(machine.processors, tenants_of)
+    remedy = "Compare users of such a machine with care, or choose --users so that each sort of core divides."
+    if any(mixture != by_part[0] for mixture in by_part):
+        unequal = len({mixture.total() for mixture in by_part}) > 1
+        yield warning(
+            f"The users' {len(next(iter(tenants_of)))} processors each are of "
+            f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
+            remedy,
+            rule="cores_uneven",
+        )
         return
-    unequal = len({mixture.total() for mixture in by_tenant}) > 1
-    yield warning(
-        f"The users' {len(slices[0].processors)} processors each are of "
-        f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
-        "Compare users of such a machine with care, or choose --users so that each sort of core divides.",
-        rule="cores_uneven",
-    )
+    cache_bytes = {processor.id: processor.cache_bytes for processor in machine.processors}
+    alike: defaultdict[frozenset[tuple[int, int]], list[int]] = defaultdict(list)
+    for cpus, tenants in tenants_of.items():
+        alike[frozenset(Counter(cache_bytes[number] for number in cpus).items())] += tenants
+    if len(alike) > 1:
+        sizes = (f"{_sizes(sizes)} for {_tenants(tenants)}" for sizes, tenants in alike.items())
+        yield warning(
+            f"The users' processors are alike but for their last-level caches: {listed(sizes, between='; ')}.",
+            remedy,
+            rule="cores_uneven",
+        )
+
+
+def _sizes(sizes: Iterable[tuple[int, int]]) -> str:
+    """Return `96 MiB`, or of unlike processors `6 of 96 MiB and 2 of 32 MiB`."""
+    words = [
+        (count, f"{size / MIB:g} MiB" if size else "an unknown size") for size, count in sorted(sizes, reverse=True)
+    ]
+    return words[0][1] if len(words) == 1 else " and ".join(f"{count} of {size}" for count, size in words)
 
 
 def _tenants(tenants: Iterable[int]) -> str:
     ids = set(tenants)
-    return f"user{'s' if len(ids) > 1 else ''} {format_list(ids)}"
+    return f"user{'s' if len(ids) > 1 else ''} {shortened_list(ids)}"

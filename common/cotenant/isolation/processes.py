@@ -118,6 +118,14 @@ def descent(pid: int, leaders: Mapping[int, int]) -> int | None:
     return None
 
 
+def is_of(pid: int, leader: int, run: str, tenant: int) -> bool:
+    """Return whether a process is in the session of a tenant's leader, or carries the tenant's marker."""
+    with contextlib.suppress(OSError):
+        if os.getsid(pid) == leader:
+            return True
+    return is_marked(pid, run, tenant)
+
+
 def is_marked(pid: int, run: str, tenant: int) -> bool:
     """Return whether a process carries the marker of a tenant, which any process of the same user can give itself."""
     return _markers(run, tenant) <= _environment(pid)

@@ -36,9 +36,10 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
 
     All `limit` processors are used, in parts that are equally large and have equally many tenants, so that none is
     entitled to more than another, and no physical core is in two parts. Of these divisions the best has each part on
-    one NUMA node, then parts of one mixture of cores, then many parts: at the worst everybody has everything.
+    one NUMA node, then parts of one mixture of cores, then on one socket, then many parts: at the worst everybody has
+    everything.
     """
-    best, best_merit = list[Cpus](), Merit(False, False, False)
+    best, best_merit = list[Cpus](), Merit(False, False, False, False)
     for groups in _in_parts(wanted, limit):
         if len(groups) == 1:
             parts = [everything(processors, limit)]
@@ -49,6 +50,8 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
             continue
         if (merit := merit_of(processors, parts, whole=True)) > best_merit:
             best, best_merit = _cpus_by_tenant(groups, parts), merit
+        if all(merit):
+            break
     return best
 
 

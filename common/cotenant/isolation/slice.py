@@ -26,6 +26,11 @@ class Slice:
     device_share: DeviceShare | None = None
 
     @property
+    def part(self) -> int:
+        """The first of its processors: slices have all of them in common, or none."""
+        return self.processors[0]
+
+    @property
     def alone(self) -> Slice:
         """The same slice of a tenant alone: the device is all its own."""
         return replace(self, device_share=None)

@@ -19,25 +19,25 @@ from cotenant.isolation.backend import (
     SliceEntry,
 )
 from cotenant.isolation.entry import entry_of
-from cotenant.isolation.processes import kill_marked, marked, send
+from cotenant.isolation.family import Family
+from cotenant.isolation.processes import kill_marked, send
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.stopped import bind, children_of, is_still
-from cotenant.procfs import start_ticks
+from cotenant.isolation.stopped import bind, is_still
 
 
 class UnenforcedSlice(LiveSlice):
     """A slice in name only: processors by affinity, or nothing at all.
 
-    SIGSTOP holds still the processes that carry the tenant's marker when they are first stopped, and their descendants
-    from then on. A search by marker reads all of /proc, which is too much for every border of a block.
+    SIGSTOP holds still the family that it begins with, and all that descend from it. A search for the tenant's marker
+    in all of /proc would be too much for every border of a block.
     """
 
     def __init__(self, run: RunName, tenant: int, entry: SliceEntry) -> None:
         self.entry = entry
         self._run = str(run)
         self._tenant = tenant
-        self._since_ticks: dict[int, int] = {}
+        self._family = Family()
 
     def verify(self) -> ReadBack:
         return ReadBack()
@@ -49,29 +49,30 @@ class UnenforcedSlice(LiveSlice):
     def held_by(self) -> Holder | None:
         return "stopped"
 
+    def begin(self, family: Family) -> None:
+        self._family = family
+
     def freeze(self) -> None:
-        self._stop(self._living or marked(self._run, self._tenant))
+        self._family.look()
+        self._signal(self._family.living(), signal.SIGSTOP)
 
     def frozen(self) -> bool:
-        """Whether every thread of theirs is still. Whom one has forked just before it stopped is sent SIGSTOP, too."""
-        living = self._living
-        if not all(map(is_still, living)):
+        """Return whether every thread is still. A process that was forked just before that is sent SIGSTOP, too."""
+        if not all(map(is_still, self._family.living())):
             return False
-        # Who is still forks no more: the last look finds nobody new. Nobody waits for the dead meanwhile.
-        children = {child for pid in living for child in children_of(pid)}.difference(living)
-        new = [pid for pid in children if start_ticks(pid) is not None]
-        self._stop(new)
+        # A process that is still forks no more: the last look finds nothing new.
+        new = self._family.look()
+        self._signal(new, signal.SIGSTOP)
         return not new
 
     def thaw(self) -> None:
-        for pid in self._living:
-            send(pid, signal.SIGCONT)
+        self._signal(self._family.living(), signal.SIGCONT)
 
     def move(self, processors: Sequence[int]) -> None:
         if not self.entry.set_affinity:
             return
         try:
-            found = bind(self._living, processors)
+            found = bind(self._family.living(), processors)
         except OSError as error:
             raise NotIsolatedError(f"user {self._tenant} cannot be moved: {error}") from error
         if found != sorted(processors):
@@ -83,17 +84,10 @@ class UnenforcedSlice(LiveSlice):
     def remove(self) -> None:
         """Nothing was made."""
 
-    def _stop(self, pids: Iterable[int]) -> None:
+    @staticmethod
+    def _signal(pids: Iterable[int], number: signal.Signals) -> None:
         for pid in pids:
-            if (ticks := start_ticks(pid)) is not None:
-                self._since_ticks[pid] = ticks
-                send(pid, signal.SIGSTOP)
-
-    @property
-    def _living(self) -> list[int]:
-        """The processes that are known; none whose number has passed to another."""
-        self._since_ticks = {pid: ticks for pid, ticks in self._since_ticks.items() if start_ticks(pid) == ticks}
-        return [*self._since_ticks]
+            send(pid, number)
 
 
 class NoIsolation(Backend):

@@ -49,7 +49,7 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     least = {cell: limits.given(of_cell) for cell, of_cell in ranks.items()}
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
-    of_batch_ns = {cell: range_ns(rank.ready["warm_up_ns"] for rank in of if rank.ready) for cell, of in ranks.items()}
+    of_batch_ns = {cell: range_ns(rank.ready.warm_up_ns for rank in of if rank.ready) for cell, of in ranks.items()}
     load_ns = max(least[cell].batches * (slowest_ns or 0) for cell, (_, slowest_ns) in of_batch_ns.items())
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
@@ -71,7 +71,7 @@ def going_on(given: Mapping[int, Allowance], goers: Sequence[Tenant]) -> dict[in
     more = dict(given)
     for tenant in goers:
         least, most = given[tenant.index].least, given[tenant.index].most
-        batch_ns, _ = range_ns(rank.ready["warm_up_ns"] for rank in tenant.ranks.values() if rank.ready)
+        batch_ns, _ = range_ns(rank.ready.warm_up_ns for rank in tenant.ranks.values() if rank.ready)
         of_turn = observations_alone(most.number * batch_ns) if batch_ns else MOST_REPEAT
         alone = math.ceil(most.repeat / 10 + of_turn + 1 if tenant.several else SLACK * (most.repeat + of_turn))
         more[tenant.index] = Allowance(least, replace(most, repeat=most.repeat + alone), alone)
@@ -113,7 +113,7 @@ def _room(tenants: Sequence[Tenant], limits: Limits, left_s: float) -> Room | st
     steps_ns = {
         tenant.index: step_ns
         for tenant in tenants
-        if (ready := tenant.ranks[0].ready) is not None and (step_ns := steady_ns(ready["warm_up_ns"])) is not None
+        if (ready := tenant.ranks[0].ready) is not None and (step_ns := steady_ns(ready.warm_up_ns)) is not None
     }
     if len(steps_ns) < len(tenants):
         return "a user has timed none of its steps"

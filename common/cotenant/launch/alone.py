@@ -13,14 +13,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from cotenant.isolation.backend import Counters
 from cotenant.isolation.slice import Slice
 from cotenant.launch.conductor import HELD_WITHIN_NS, LATEST_NS
 from cotenant.launch.design.shared import AFTER_THAW_NS, AFTER_THAW_ON_DEVICES_NS
+from cotenant.launch.rank import RankPhase
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.machine.topology import Machine
+from cotenant.results.record import Observed
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
@@ -93,7 +94,6 @@ class AloneTurns:
         self._from_ns = 0
         self._before = Counters()
         self._held_ns: dict[int, int] = {}
-        self._is_told = False
         for tenant in goers:
             left_s -= LEAVING_S + _estimated_s(tenant)
             why = self._why_not(tenant, left_s)
@@ -129,9 +129,8 @@ class AloneTurns:
             self._missed.setdefault(tenant.index, "the runner was held up while it was alone")
         if tenant.lost:
             self._missed.setdefault(tenant.index, "it ended while it was alone")
-        elif not tenant.all_ranks("done"):
-            if not self._is_told and self._is_enough(tenant, now_ns):
-                self._is_told = True
+        elif not tenant.all_ranks(RankPhase.DONE):
+            if self._is_enough(tenant, now_ns):
                 say_enough([tenant])
             return []
         if not self._made_alone(tenant):
@@ -161,14 +160,14 @@ class AloneTurns:
             self.release(tenant)
             on_devices = bool(tenant.spec.slice.accelerators)
             self._from_ns = now_ns + (AFTER_THAW_ON_DEVICES_NS if on_devices else AFTER_THAW_NS)
-            self._before, self._tenant, self._is_told = tenant.live.counters(), tenant, False
+            self._before, self._tenant = tenant.live.counters(), tenant
             return
 
     def _why_not(self, tenant: Tenant, left_s: float) -> str:
         """Return why a tenant cannot have a turn; "" if it can."""
         if tenant.lost:
             return "it has ended"
-        if tenant.all_ranks("done"):
+        if tenant.all_ranks(RankPhase.DONE):
             return "it had made all observations that it can before the others had made theirs"
         if left_s < 0:
             return "--timeout leaves no time to observe it alone"
@@ -189,13 +188,13 @@ class AloneTurns:
         except OSError:
             return True
 
-    def _made_alone(self, tenant: Tenant) -> list[dict[str, Any]]:
-        return [row for row in tenant.ranks[0].observations if row["start_ns"] >= self._from_ns]
+    def _made_alone(self, tenant: Tenant) -> list[Observed]:
+        return [row for row in tenant.ranks[0].observations if row.start_ns >= self._from_ns]
 
     def _is_enough(self, tenant: Tenant, now_ns: int) -> bool:
         """Return whether its observations alone last two seconds and are enough for an interval, or ten have passed."""
         rows = self._made_alone(tenant)
-        lasting_s = sum(row["end_ns"] - row["start_ns"] for row in rows) / 1e9
+        lasting_s = sum(row.took_ns for row in rows) / 1e9
         filled = len(rows) >= INTERVAL_OBSERVATIONS and lasting_s >= QUICK_KEPT_S
         over = len(rows) >= LEAST_OBSERVATIONS and now_ns >= self._from_ns + QUICK_MOST_S * 1e9
         return filled or over or now_ns >= self._last_ns
@@ -206,7 +205,7 @@ def _estimated_s(tenant: Tenant) -> float:
     rows = tenant.ranks[0].observations[-RECENT:]
     if not rows:
         return 0.0
-    lasting_ns = float(median(row["end_ns"] - row["start_ns"] for row in rows))
+    lasting_ns = float(median(row.took_ns for row in rows))
     return observations_alone(lasting_ns) * lasting_ns / 1e9
 
 
@@ -218,7 +217,7 @@ def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
         own = [processors[number] for number in slice_.processors]
         kind = (
             len({processor.core for processor in own}),
-            tuple(sorted(processor.kind for processor in own)),
+            tuple(sorted((processor.kind, processor.cache_bytes) for processor in own)),
             len(slice_.nodes),
             slice_.memory_bytes,
             tuple((device.name, device.memory_bytes, device.node in slice_.nodes) for device in slice_.accelerators),

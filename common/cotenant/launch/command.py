@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -64,6 +65,7 @@ def resolve_foreign(foreign: Foreign) -> Path:
     return Path(path).absolute()
 
 
+@functools.cache
 def callers_python(name: str) -> str:
     """Describe the Python that a command's first word is, else the one on the caller's PATH, which another program may
     start; "" if there is none that answers."""

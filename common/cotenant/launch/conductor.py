@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.slice import Slice
-from cotenant.launch.design.passed import ALL, HOME, Block, Kind, Passed, Seen
+from cotenant.launch.design.passed import ALL, HOME, Block, Kind, Passed, SeenSoFar
 from cotenant.launch.design.shared import Rounds, blocks_of
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.kept import Spent
@@ -98,7 +98,7 @@ class Conductor:
         named = str(*held_by) if len(held_by) == 1 else ""
         self.conducted = Conducted(named, frozenset(self._tenants), len(self._tenants))
         rows = {index: tenant.ranks[0].observations for index, tenant in self._tenants.items()}
-        self._seen = Seen(self.conducted.passed, rows, numbers or {})
+        self._seen = SeenSoFar(self.conducted.passed, rows, numbers or {})
 
     @property
     def over(self) -> bool:

@@ -6,7 +6,7 @@ LOAD:  tenants are measured; once all that are left are done, STOP is sent.
 ALONE: if there are no blocks, some tenants go on alone by turns; all others have STOP.
 STOP:  every tenant sends its record and ends.
 
-A tenant that ends early (by its own report, its death, memory, a limit, a signal) has a `reason`. Before GO the others
+A tenant that ends early (by its own report, its death, memory, a limit, a signal) has an `ending`. Before GO the others
 end with it; after GO they finish.
 """
 
@@ -16,31 +16,49 @@ import contextlib
 import enum
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError, ReadBack
-from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks, going_on
 from cotenant.launch.alone import AloneTurns, WentOn
 from cotenant.launch.conductor import Conductor
-from cotenant.launch.design.designs import TOGETHER
+from cotenant.launch.connections import Connections
+from cotenant.launch.design.designs import ALL_AT_ONCE
 from cotenant.launch.design.shared import Design, DesignPlan
+from cotenant.launch.endings import Ending, Patience
 from cotenant.launch.events import Events, Interruption
+from cotenant.launch.inbox import (
+    DoneMessage,
+    FailedMessage,
+    ReadyMessage,
+    RecordMessage,
+    TenantMessage,
+    TurnedMessage,
+    TurnMessage,
+)
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, after_stop, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import kills_outside
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
-from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, held_up, ranks_of, say_enough, start_tenant
+from cotenant.launch.outcome import LaunchResult, TenantResult, ending_of, failure, not_started, rank_death, result_of
+from cotenant.launch.rank import Rank, RankPhase
+from cotenant.launch.tenant import (
+    Tenant,
+    TenantPhase,
+    TenantSpec,
+    families_of,
+    held_up,
+    ranks_of,
+    say_enough,
+    start_tenant,
+)
 from cotenant.launch.turns import Turns
 from cotenant.launch.unready import SEEN_AFTER_S, unready
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
-from cotenant.procfs import described
-from cotenant.protocol.messages import Message, ProtocolError
+from cotenant.protocol.messages import ProtocolError
 from cotenant.text import sender_of
 
 POLL_S = 1.0
@@ -72,7 +90,7 @@ class Launch:
     observer: Observer = field(default_factory=Unobserved)
     logs: Directory | None = None
     """The directory of the tenants' logs; by default the one in their specs."""
-    design: Design = TOGETHER
+    design: Design = ALL_AT_ONCE
     goers: Collection[int] = ()
     """The tenants that go on alone at its end, if it has no blocks."""
     variables: Callable[[TenantSpec, ReadBack], Mapping[str, str]] | None = None
@@ -81,6 +99,7 @@ class Launch:
     _kills_before: int = field(default_factory=memory_kills, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
     _turns: Turns = field(init=False)
+    _connections: Connections = field(init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
     _unconducted: str = field(init=False)
@@ -88,12 +107,10 @@ class Launch:
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
-    _has_said_unready: bool = field(default=False, init=False)
-    _has_waited: bool = field(default=False, init=False)
-    """Whether the runner has waited, after the first death of a tenant, for a signal to itself."""
 
     def __post_init__(self) -> None:
         self._turns, self._unconducted = Turns(self._tenants), self.design.refusal
+        self._connections = Connections(self._events, self._tenants, self)
 
     def run(self) -> LaunchResult:
         """Go through all phases; leave no process and no slice of this launch, even after an error.
@@ -155,7 +172,7 @@ class Launch:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
             self._tenants.append(tenant)
-            self._events.on_readable(tenant.listener, self._connected, tenant)
+            self._events.on_readable(tenant.listener, self._connections.accept, tenant)
             self._events.on_readable(tenant.channel, self._entered, tenant)
             self._events.on_readable(tenant.pidfd, self._exited, tenant)
         return None
@@ -168,7 +185,7 @@ class Launch:
                 self._wake()
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
-                    self._read_links(tenant)
+                    self._connections.read(tenant)
                 # After STOP only some ranks would hear a request before they end, and those would wait for the others.
                 if self._phase is Phase.LOAD:
                     self._load.look(self._survivors(), time.perf_counter_ns())
@@ -178,8 +195,8 @@ class Launch:
                 self._look_alone(self._alone)
             now_s = time.monotonic()
             if now_s >= poll_s + POLL_S:
+                self._poll(poll_s - self._begun_s, now_s - self._begun_s)
                 poll_s = now_s
-                self._poll()
             self._end_those_due(now_s, now_s - self._begun_s)
         self._killed_outside = self._kills_outside()
         return tuple(result_of(tenant, self._killed_outside) for tenant in self._tenants)
@@ -201,7 +218,7 @@ class Launch:
 
     def _look_alone(self, turns: AloneTurns) -> None:
         for tenant in self._tenants:
-            self._read_links(tenant)
+            self._connections.read(tenant)
         self._stop(turns.look())
         if turns.is_over:
             self._phase = Phase.STOP
@@ -217,29 +234,28 @@ class Launch:
             index, why = conductor.unmoved
             for tenant in self._tenants:
                 if tenant.index == index and not tenant.lost:
-                    self._fails(tenant, ("not_isolated", f"Its blocks ended early: {why}."))
+                    self.fails(tenant, Ending("not_isolated", f"Its blocks ended early: {why}."))
 
-    def _poll(self) -> None:
+    def _poll(self, before_s: float, elapsed_s: float) -> None:
+        """Do what is due once a second; the last time was `before_s` after the launch's start."""
         for tenant in self._tenants:
             # A tenant may wait for a killed worker for ever.
-            if self.limits.on_oom == "group" and tenant.alive and not tenant.killed and tenant.live.oom_kills():
+            if self.limits.on_oom == "group" and not tenant.is_killed and tenant.live.oom_kills():
                 self._kill([tenant])
         # A reaper that cannot be started at this moment is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()
         if self._phase is Phase.BUILD:
             self._turns.look()
-            self._say_unready()
+            if before_s < SEEN_AFTER_S <= elapsed_s:
+                self._say_unready()
         if self._phase is Phase.LOAD:
             self.sampling.sample()
         elif self._phase is not Phase.ALONE:
             self.observer.tick()
 
     def _say_unready(self) -> None:
-        """Say once, after SEEN_AFTER_S, what was seen of the first tenant that makes no step."""
-        if self._has_said_unready or time.monotonic() < self._begun_s + SEEN_AFTER_S:
-            return
-        self._has_said_unready = True
+        """Say what was seen of the first tenant that makes no step."""
         for tenant in self._tenants:
             if sentence := unready(tenant):
                 self.observer.tell(f"User {tenant.index} is not ready after {SEEN_AFTER_S:g} s. {sentence}")
@@ -250,13 +266,13 @@ class Launch:
         report = tenant.entry_report()
         if report != "in":
             self._events.forget(tenant.channel)
-            if report and not tenant.entered:
-                self._fails(tenant, ("not_isolated", f"It could not enter its slice: {report}."))
+            if report and tenant.phase is TenantPhase.ENTERING:
+                self.fails(tenant, Ending("not_isolated", f"It could not enter its slice: {report}."))
             elif report:
-                self._fails(tenant, ("failed", f"{tenant.spec.command[0]} could not be executed: {report}."))
+                self.fails(tenant, Ending("failed", f"{tenant.spec.command[0]} could not be executed: {report}."))
             return
-        tenant.entered = True
-        if all(other.entered for other in self._tenants):
+        tenant.phase = max(tenant.phase, TenantPhase.RUNNING)
+        if all(other.phase is TenantPhase.RUNNING for other in self._tenants):
             self._phase = Phase.BUILD
             for other in self._tenants:
                 other.release()
@@ -265,13 +281,13 @@ class Launch:
     def _go_if_ready(self) -> None:
         if self._phase is not Phase.BUILD:
             return
-        self.observer.building(sum(tenant.all_ranks("ready") for tenant in self._tenants))
-        if any(tenant.lost or not tenant.all_ranks("ready") for tenant in self._tenants):
+        self.observer.building(sum(tenant.all_ranks(RankPhase.READY) for tenant in self._tenants))
+        if any(tenant.lost or not tenant.all_ranks(RankPhase.READY) for tenant in self._tenants):
             return
         try:
             planned, given = self._amounts()
         except ProtocolError as error:
-            self._kill(self._tenants, ("failed", str(error)))
+            self._kill(self._tenants, Ending("failed", str(error)))
             return
         if sentence := self.limits.long_step(ranks_of(self._tenants)):
             self.observer.tell(sentence)
@@ -280,15 +296,12 @@ class Launch:
         rounds = None if planned is None else planned.rounds
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, rounds, self.design.slots)
         for tenant in self._tenants:
-            go = self._load.gos[tenant.index]
             # All ranks have connected.
-            self._events.forget(tenant.listener)
-            tenant.listener.close()
+            self._connections.close_listener(tenant)
             for rank in tenant.ranks.values():
-                rank.link.expect(go.given.repeat)
                 # From here to STOP messages wait in the kernel: a wake-up for each would take time from the tenants.
                 self._events.forget(rank.link)
-                rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
+                rank.start(self._load.gos[tenant.index])
 
     @property
     def _left_s(self) -> float:
@@ -347,210 +360,127 @@ class Launch:
         assert self._load is not None
         say_enough(tenants)
         for tenant in tenants:
-            if tenant.spec.foreign is not None and not tenant.lost:
-                tenant.asked_at_s = time.monotonic() + ASKED_LIMIT_S
-            elif not tenant.lost:
-                tenant.deadline = after_stop(tenant, self._load.gos[tenant.index].given.number)
+            if not tenant.lost:
+                tenant.patience = after_stop(tenant, self._load.gos[tenant.index].given.number)
             for rank in tenant.ranks.values():
                 if rank.link.open:
-                    self._events.on_readable(rank.link, self._listen, tenant, rank.link)
+                    self._connections.await_messages(tenant, rank.link)
                     rank.link.send("stop")
 
-    def _connected(self, tenant: Tenant) -> None:
-        most = most_connections(len(self._tenants))
-        for link in tenant.listener.accept():
-            link.claim = claim(tenant, self._tenants, link.peer, link.user)
-            full = len(tenant.links) >= most
-            if link.claim is Claim.STRANGER or (full and link.claim is not Claim.OWN):
-                self._turn_away(tenant, link)
-                continue
-            tenant.links.append(link)
-            self._events.on_readable(link, self._listen, tenant, link)
-            if full:
-                self._events.forget(tenant.listener)
-                tenant.listener.close()
-                self._nonsense(tenant, f"more than {most} connections")
-                return
+    def hear(self, tenant: Tenant, rank: Rank, message: TenantMessage) -> None:
+        """Act on a message that its rank has taken."""
+        match message:
+            case TurnMessage():
+                self._turns.request(tenant)
+            case TurnedMessage():
+                self._turns.over(tenant)
+            case ReadyMessage():
+                self._turns.look()
+                self._go_if_ready()
+            case DoneMessage():
+                self._stop_if_done()
+            case RecordMessage() if tenant.patience is not None and tenant.patience.ending is None:
+                tenant.patience = Patience(0.0, None)
+            case FailedMessage():
+                self.fails(tenant, failure(tenant, rank, message))
 
-    def _turn_away(self, tenant: Tenant, link: Link) -> None:
-        """Close a stranger's connection silently. If another tenant made it, the launch ends, naming that tenant.
-
-        This is done at once, as the tenant that was kept from its socket might fail first.
-        """
-        who = described(link.peer)
-        link.close()
-        culprit = owner_of([other for other in self._tenants if other is not tenant], link.peer)
-        if culprit is not None and not culprit.lost:
-            self._kill([culprit], ("failed", f"Its process {who} has connected to the socket of user {tenant.index}."))
-            self._gone(culprit)
-
-    def _read_links(self, tenant: Tenant) -> None:
-        for link in [link for link in tenant.links if link.open]:
-            self._listen(tenant, link)
-
-    def _listen(self, tenant: Tenant, link: Link) -> None:
-        """Read a connection's messages; its hello makes it a rank that is still free."""
-        try:
-            for message in link.receive():
-                if link.rank is None:
-                    self._join(tenant, link, message)
-                else:
-                    self._take(tenant, link.rank, message)
-        except ProtocolError as error:
-            self._misspoken(tenant, link, error)
-        if link.open:
-            return
-        self._events.forget(link)
-        if link.rank is None:
-            link.close()
-            tenant.links.remove(link)
-        elif link.rank.record is None and link.claim is not Claim.OWN:
-            self._drop(tenant, link.rank)
-        elif link.rank.record is None and tenant.deadline is None:
-            sentence = "One of its processes left the rendezvous before its record, and the rest did not end."
-            tenant.deadline = grace(tenant, ("failed", sentence))
-
-    def _join(self, tenant: Tenant, link: Link, hello: Message) -> None:
-        if link.claim is Claim.OWN:
-            for unproven in [rank for rank in tenant.ranks.values() if rank.link.claim is not Claim.OWN]:
-                self._drop(tenant, unproven)
-        rank = tenant.join(link, hello)
-        if rank.life is not None:
-            self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
-
-    def _drop(self, tenant: Tenant, rank: Rank) -> None:
-        """Free a rank whose connection is not proven to be the tenant's."""
-        self._events.forget(rank.link)
-        rank.link.close()
-        if rank.life is not None:
-            self._events.forget(rank.life)
-            rank.life.close()
-        if tenant.ranks.get(rank.number) is rank:
-            del tenant.ranks[rank.number]
-            tenant.links.remove(rank.link)
-
-    def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
-        rank.take(message, self._load.gos[tenant.index] if self._load else None)
-        if message.kind == "turn":
-            self._turns.request(tenant)
-        elif message.kind == "turned":
-            self._turns.over(tenant)
-        elif message.kind == "ready":
-            self._turns.look()
-            self._go_if_ready()
-        elif message.kind == "done":
-            self._stop_if_done()
-        elif message.kind == "record" and tenant.asked_at_s is not None:
-            tenant.asked_at_s = 0.0
-        elif message.kind == "failed" and rank.link.claim is not Claim.OWN:
-            rank.link.close()
-        elif message.kind == "failed":
-            self._fails(tenant, failure(tenant, rank, message.fields["outcome"], message.fields["message"]))
-
-    def _misspoken(self, tenant: Tenant, link: Link, error: ProtocolError) -> None:
-        """End a tenant that sends nonsense; only refuse a second process that says hello as a taken rank.
-
-        A connection that is not proven to be the tenant's is only closed.
-        """
-        if link.claim is Claim.OWN and not isinstance(error, TakenError):
-            self._nonsense(tenant, error)
-            return
-        if link.claim is Claim.OWN:
-            link.send("refused", sentence=str(error))
-        link.close()
-
-    def _nonsense(self, tenant: Tenant, what: object) -> None:
-        for link in tenant.links:
-            self._events.forget(link)
-            link.close()
-        self._fails(tenant, ("failed", f"It does not speak the protocol: {what}."))
-
-    def _fails(self, tenant: Tenant, reason: Reason) -> None:
-        tenant.reason = tenant.reason or reason
-        tenant.deadline = grace(tenant, tenant.reason)
+    def fails(self, tenant: Tenant, ending: Ending) -> None:
+        """Let a tenant end for this reason, unless another is known."""
+        tenant.ending = tenant.ending or ending
+        tenant.patience = grace(tenant, tenant.ending)
         self._stop_if_done()
 
-    def _rank_ended(self, tenant: Tenant, rank: Rank) -> None:
+    def intruded(self, culprit: Tenant, ending: Ending) -> None:
+        """End a tenant that has connected to another's socket, and the launch with it if that has no GO."""
+        self._kill([culprit], ending)
+        self._gone(culprit)
+
+    def rank_ended(self, tenant: Tenant, rank: Rank) -> None:
         """Handle the end of one of several ranks; before its record the others would wait for it in vain."""
         assert rank.life is not None
         self._events.forget(rank.life)
         status = rank.life.status()
         if rank.link.open:
-            self._listen(tenant, rank.link)
-        reason = rank_death(tenant, rank, status)
-        if reason is not None:
-            if any(other.complains for other in tenant.ranks.values()):
-                # The reason so far was that this rank's connection ended; the other rank's report says more.
-                tenant.reason = None
-            self._fails(tenant, reason)
+            self._connections.listen(tenant, rank.link)
+        if (ending := rank_death(tenant, rank, status)) is not None:
+            reporter = tenant.ending.by if tenant.ending is not None else None
+            if reporter is not None and reporter.lives:
+                # It has reported that its connection to this rank ended.
+                tenant.ending = None
+            self.fails(tenant, ending)
 
     def _exited(self, tenant: Tenant) -> None:
         """Handle the end of a tenant's first process: count, kill the rest in its slice, read its last messages."""
         self._events.forget(tenant.pidfd)
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:
-                self._rank_ended(tenant, rank)
-        self._end(tenant)
+                self.rank_ended(tenant, rank)
         self._entered(tenant)
-        self._connected(tenant)
-        self._read_links(tenant)
-        tenant.status = tenant.process.wait()
-        if tenant.status and tenant.reason is None and self._are_interrupted():
-            tenant.reason = self._interruption_reason
+        self._end(tenant)
+        self._connections.accept(tenant)
+        self._connections.read(tenant)
+        tenant.wait()
+        if tenant.status and tenant.ending is None and self._are_interrupted(tenant):
+            tenant.ending = self._interruption_ending
         self._gone(tenant)
 
-    def _are_interrupted(self) -> bool:
-        """Return whether a signal came to us too: batch systems signal all processes of a job, in any order."""
-        until_s = time.monotonic() + (0.0 if self._has_waited else SIGNAL_WAIT_S)
-        self._has_waited = True
+    def _are_interrupted(self, tenant: Tenant) -> bool:
+        """Return whether a signal came to us too: batch systems signal all processes of a job, in any order.
+
+        It is waited for after the first end of a tenant.
+        """
+        is_first = all(other.alive for other in self._tenants if other is not tenant)
+        until_s = time.monotonic() + (SIGNAL_WAIT_S if is_first else 0.0)
         while not self.interruption.requested and time.monotonic() < until_s:
             time.sleep(SIGNAL_WAIT_S / 50)
         return self.interruption.requested is not None
 
     @property
-    def _interruption_reason(self) -> Reason:
-        return "interrupted", f"Stopped by {sender_of(str(self.interruption.requested))}."
+    def _interruption_ending(self) -> Ending:
+        return Ending("interrupted", f"Stopped by {sender_of(str(self.interruption.requested))}.")
 
     def _gone(self, tenant: Tenant) -> None:
         """Before GO end the others with a tenant that has ended or cannot be ended; after GO stop waiting for it."""
         if self._phase >= Phase.LOAD:
             self._stop_if_done()
         else:
-            outcome, message = outcome_of(tenant, self._kills_outside())
-            sentence = f"User {tenant.index} ended before GO ({outcome}): {message}"
-            self._kill([other for other in self._tenants if other is not tenant], ("aborted", sentence))
+            ending = ending_of(tenant, self._kills_outside())
+            sentence = f"User {tenant.index} ended before GO ({ending.outcome}): {ending.message}"
+            self._kill([other for other in self._tenants if other is not tenant], Ending("aborted", sentence))
 
     def _end_those_due(self, now_s: float, elapsed_s: float) -> None:
         if self.interruption.requested:
-            self._kill(self._tenants, self._interruption_reason)
+            self._kill(self._tenants, self._interruption_ending)
         for tenant in self._tenants:
-            # One that has ended by itself is not asked: its end is its own.
-            if tenant.alive and tenant.asked_at_s is not None and now_s >= tenant.asked_at_s:
-                tenant.ask_to_end()
-                tenant.deadline = now_s + ASKED_LIMIT_S, None
-            if tenant.deadline is not None and now_s >= tenant.deadline[0]:
-                self._kill([tenant], tenant.deadline[1])
+            if tenant.patience is None or now_s < tenant.patience.until_s:
+                continue
+            if tenant.patience.ending is not None:
+                self._kill([tenant], tenant.patience.ending)
+            elif not tenant.is_killed:
+                # One that has ended by itself is not asked: its end is its own.
+                tenant.ask_to_end(ASKED_LIMIT_S)
         if self._phase is not Phase.STOP:
             self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase >= Phase.LOAD))
 
-    def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
-        ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]
-        for tenant in ending:
-            tenant.reason = tenant.reason or reason
-        for tenant in ending:
-            if not tenant.killed:
-                self._end(tenant)
-                if tenant.stuck:
-                    self._gone(tenant)
+    def _kill(self, tenants: Sequence[Tenant], ending: Ending | None = None) -> None:
+        living = [tenant for tenant in tenants if not tenant.is_killed]
+        for tenant in living:
+            tenant.ending = tenant.ending or ending
+        for tenant in living:
+            if not tenant.is_killed and (why := self._end(tenant)):
+                tenant.give_up(why)
+                self._gone(tenant)
 
-    def _end(self, tenant: Tenant) -> None:
+    def _end(self, tenant: Tenant) -> str:
+        """End a tenant's processes; return why one cannot be killed, "" if all are."""
         if self._phase >= Phase.ALONE or tenant.spec.follows:
             self._verify_again([tenant])
         self._wake()
         self._release([tenant])
-        if not tenant.killed and tenant.reason is not None and tenant.reason[0] == "timeout":
-            tenant.reason = "timeout", f"{tenant.reason[1]} {held_up(tenant)}".rstrip()
-        tenant.end()
+        if not tenant.is_killed and tenant.ending is not None and tenant.ending.outcome == "timeout":
+            message = f"{tenant.ending.message} {held_up(tenant)}".rstrip()
+            tenant.ending = replace(tenant.ending, message=message)
+        return tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:
         """Compare slices with their plan, and processes with their slices, once more, while no tenant is timed."""

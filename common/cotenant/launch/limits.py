@@ -9,8 +9,9 @@ from dataclasses import astuple, dataclass, replace
 from typing import Literal
 
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
-from cotenant.launch.rendezvous import Rank
-from cotenant.launch.tenant import Deadline, Reason, Tenant
+from cotenant.launch.endings import Ending, Patience
+from cotenant.launch.rank import Rank, RankPhase
+from cotenant.launch.tenant import Tenant
 from cotenant.launch.unready import unready
 from cotenant.protocol.messages import UNSAID, ProtocolError
 from cotenant.stats.budget import Amount, lasting, latest_ns, range_ns, within
@@ -81,11 +82,11 @@ class Limits:
 
         If no rank has timed its warm-up, no budget can be kept. Raises ProtocolError if their requests differ.
         """
-        requested = {rank.requested for rank in ranks if rank.requested is not None}
+        requested = {rank.ready.amount for rank in ranks if rank.ready is not None}
         if len(requested) != 1:
             amounts = sorted(map(astuple, requested))
             raise ProtocolError(f"Users disagree on number, repeat and skip: {amounts}.")
-        fastest_ns, batch_ns = range_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
+        fastest_ns, batch_ns = range_ns(rank.ready.warm_up_ns for rank in ranks if rank.ready is not None)
         (amount,) = requested
         if amount.number == UNSAID:
             amount = replace(amount, number=max(1, UNSAID_OBSERVATION_NS // (batch_ns or 1)))
@@ -95,7 +96,7 @@ class Limits:
 
     def long_step(self, ranks: Collection[Rank]) -> str:
         """Return a warning of a step that is longer than the budget; "" without one."""
-        _, batch_ns = range_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
+        _, batch_ns = range_ns(rank.ready.warm_up_ns for rank in ranks if rank.ready is not None)
         if self.budget_s is None or batch_ns is None or batch_ns <= (budget_ns := round(self.budget_s * 1e9)):
             return ""
         return (
@@ -109,30 +110,33 @@ USUAL_LIMITS = Limits()
 
 def late(
     tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool
-) -> tuple[list[Tenant], Reason | None]:
-    """Return the tenants that exceed a launch's limits, and the reason of their end. `loaded`: between GO and STOP."""
-    behind = [tenant for tenant in tenants if not tenant.all_ranks("done" if loaded else "ready")]
+) -> tuple[list[Tenant], Ending | None]:
+    """Return the tenants that exceed a launch's limits, and their ending. `loaded`: between GO and STOP."""
+    awaited = RankPhase.DONE if loaded else RankPhase.READY
+    behind = [tenant for tenant in tenants if not tenant.all_ranks(awaited)]
     if elapsed_s >= limits.timeout_s:
         # The other tenants end as after a neighbour's death: aborted before GO, with a kept result after it.
         longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
-        return behind, ("timeout", longer)
+        return behind, Ending("timeout", longer)
     if not loaded and elapsed_s >= limits.ready_limit_s:
         seen = f" {unready(behind[0])} Or give" if behind and unready(behind[0]) else " Give"
-        return behind, (
+        return behind, Ending(
             "timeout",
             f"It was not ready within {limits.ready_limit_s:g} s.{seen} it longer with --ready-timeout.",
         )
     return [], None
 
 
-def after_stop(tenant: Tenant, number: int) -> Deadline:
-    """Return the time until which a tenant with `number` batches in an observation may send its record."""
+def after_stop(tenant: Tenant, number: int) -> Patience:
+    """Return how long a tenant with `number` batches in an observation may take to send its record."""
+    if tenant.spec.foreign is not None:
+        return Patience(time.monotonic() + ASKED_LIMIT_S, None)
     # It may be in the middle of a batch, and may make one more.
     limit_s = STOP_LIMIT_S + 3 * max(rank.longest_batch_s(number) for rank in tenant.ranks.values())
-    return time.monotonic() + limit_s, ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
+    return Patience(time.monotonic() + limit_s, Ending("timeout", f"It did not end within {limit_s:.0f} s after STOP."))
 
 
-def grace(tenant: Tenant, reason: Reason) -> Deadline:
-    """Return the time until which the rest of a failed tenant may end by itself; no earlier deadline is put off."""
+def grace(tenant: Tenant, ending: Ending) -> Patience:
+    """Return how long the rest of a failed tenant may take to end by itself; no earlier time is put off."""
     until_s = time.monotonic() + (RANKS_GRACE_S if tenant.several else GRACE_S)
-    return until_s if tenant.deadline is None else min(until_s, tenant.deadline[0]), reason
+    return Patience(until_s if tenant.patience is None else min(until_s, tenant.patience.until_s), ending)

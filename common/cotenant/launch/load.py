@@ -12,7 +12,7 @@ from cotenant.launch.conductor import Conductor
 from cotenant.launch.design.passed import is_narrow
 from cotenant.launch.design.shared import Rounds
 from cotenant.launch.limits import Limits
-from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.rank import Go, Rank, RankPhase
 from cotenant.launch.tenant import Tenant, say_enough
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
@@ -72,6 +72,9 @@ class MeasuredLoad:
         """Act on the messages of tenants so far, and read their processor time."""
         if self.conductor is not None:
             self.conductor.look()
+            # Pairs, and a crowd's first round, are made whatever they take; others are planned within the budget.
+            if self.enough.is_late(now_ns):
+                self.conductor.stop()
             if self.conductor.over:
                 self.enough.say(tenants)
         else:
@@ -131,8 +134,15 @@ class Enough:
     def is_of(self, tenant: Tenant) -> bool:
         """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
         if tenant.index not in self._goers:
-            return tenant.all_ranks("done")
-        return all(rank.done or len(rank.observations) >= self._goers[tenant.index] for rank in tenant.ranks.values())
+            return tenant.all_ranks(RankPhase.DONE)
+        return all(
+            rank.has_come_to(RankPhase.DONE) or len(rank.observations) >= self._goers[tenant.index]
+            for rank in tenant.ranks.values()
+        )
+
+    def is_late(self, now_ns: int) -> bool:
+        """Return whether the budget and its grace are over."""
+        return self._latest_ns is not None and now_ns >= self._latest_ns
 
     def say(self, tenants: Collection[Tenant]) -> None:
         """Tell all of `tenants` once that it is enough, except those that go on alone."""
@@ -151,15 +161,15 @@ class Enough:
         if not self._least or not tenants:
             return False
         return all(
-            rank.done or len(rank.observations) >= self._least[tenant.index]
+            rank.has_come_to(RankPhase.DONE) or len(rank.observations) >= self._least[tenant.index]
             for tenant in tenants
             for rank in tenant.ranks.values()
         )
 
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
-        if self._spent_ns is None or self._latest_ns is None or now_ns < self._spent_ns:
+        if self._spent_ns is None or now_ns < self._spent_ns:
             return False
-        return now_ns >= self._latest_ns or all(
+        return self.is_late(now_ns) or all(
             self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants
         )
 
@@ -180,6 +190,6 @@ class Enough:
 def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:
     """Return the seconds from t0 to the last observation's end, by the slowest rank's last warm-up batch; None if no
     rank has timed one."""
-    last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
+    last_ns = [rank.ready.warm_up_ns[-1] for rank in ranks if rank.ready and rank.ready.warm_up_ns]
     expected_ns = max(last_ns, default=0) * given.batches
     return settle_s + expected_ns / 1e9 if expected_ns > 0 else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cotenant.launch.command import BATCH_FLAGS, number_behind
-from cotenant.launch.tenant import Reason, Tenant
+from cotenant.launch.endings import Ending
+from cotenant.launch.tenant import Tenant
 from cotenant.machine.load import memory_kills
-from cotenant.results.build import tenant_part
+from cotenant.results.told import tenant_part
 from cotenant.text import gib
 
 NEAR_LIMIT = 0.99
@@ -21,34 +22,38 @@ def kills_outside(before: int, tenants: Iterable[Tenant]) -> int:
     return max(0, memory_kills() - before - sum(tenant.after.oom_kills or 0 for tenant in tenants))
 
 
-def out_of_memory(tenant: Tenant, outside: int) -> Reason | None:
-    """Return (outcome, message) if the kernel killed a process of the tenant for memory, else None.
+def out_of_memory(tenant: Tenant, outside: int) -> Ending | None:
+    """Return the ending if the kernel killed a process of the tenant for memory, else None.
 
     The slice's counter of kills decides, whatever the exit status. The cause is the slice if its count of reached
     limits or, if the kernel has none, its peak says so. Only if the slice does not count kills are those `outside` the
     slices taken for the reason of the tenant's end.
     """
     counted = tenant.after
-    if counted.oom_kills is None and tenant.reason is None and tenant.status == -9 and outside > 0:
-        return HOST, "It was killed while the host ran out of memory. Use a larger --reserve."
+    if counted.oom_kills is None and tenant.ending is None and tenant.status == -9 and outside > 0:
+        return Ending(HOST, "It was killed while the host ran out of memory. Use a larger --reserve.")
     if not counted.oom_kills:
         return None
     limit_bytes, peak_bytes = tenant.read_back.memory_bytes or 0, counted.memory_peak_bytes or 0
     size = gib(limit_bytes)
     if counted.oom_events:
-        return OWN, (
-            f"It needed more than the {size} of its slice, and the kernel killed a process of it. {_half_batch(tenant)}"
+        return Ending(
+            OWN,
+            f"It needed more than the {size} of its slice, and the kernel killed a process of it. "
+            f"{_half_batch(tenant)}",
         )
     # Page cache alone can also raise the peak so far.
     if counted.oom_events is None and peak_bytes >= NEAR_LIMIT * limit_bytes:
-        return OWN, (
+        return Ending(
+            OWN,
             f"It reached the {size} of its slice, and the kernel killed a process of it: for that limit or because the "
             "host was full, which cgroup v1 does not count. Use a larger --reserve if the host was. "
-            f"{_half_batch(tenant)}"
+            f"{_half_batch(tenant)}",
         )
-    return HOST, (
+    return Ending(
+        HOST,
         f"The kernel killed a process of it while its slice used at most {gib(peak_bytes)} of {size}: the host, a NUMA "
-        "node of it or a cgroup above the slice was full. Use a larger --reserve."
+        "node of it or a cgroup above the slice was full. Use a larger --reserve.",
     )
 
 

@@ -1,11 +1,11 @@
-"""Decides every outcome of a record, from the runner's observations of a tenant's end."""
+"""Decides the ending of every tenant, from the runner's observations of it."""
 
 from __future__ import annotations
 
 import re
 import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +15,12 @@ from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolated
 from cotenant.launch.alone import WentOn
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS
 from cotenant.launch.conductor import Conducted
+from cotenant.launch.endings import Ending
+from cotenant.launch.inbox import FailedMessage
 from cotenant.launch.memory import out_of_memory
-from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.tenant import BETWEEN_LINES, Reason, Tenant, TenantSpec, signal_name
-from cotenant.results.build import tenant_part
+from cotenant.launch.rank import Go, Rank, RankPhase
+from cotenant.launch.tenant import BETWEEN_LINES, Tenant, TenantSpec, signal_name
+from cotenant.results.told import tenant_part
 from cotenant.stats.tenants import Reading, Span
 from cotenant.suite.variables import flag_name, is_flag
 
@@ -79,11 +81,11 @@ class LaunchResult:
 
 def result_of(tenant: Tenant, killed_outside: int) -> TenantResult:
     """Return the result of a tenant that has ended, in a launch with so many kills for memory outside its slices."""
-    outcome, message = outcome_of(tenant, killed_outside)
+    ending = ending_of(tenant, killed_outside)
     was_ready = any(rank.ready is not None for rank in tenant.ranks.values())
-    refused = outcome == "failed" and not was_ready and (tenant.joined or tenant.status == EXIT_USAGE)
+    refused = ending.outcome == "failed" and not was_ready and (tenant.joined or tenant.status == EXIT_USAGE)
     seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, refused)
-    return TenantResult(tenant.spec, outcome, message, *seen)
+    return TenantResult(tenant.spec, ending.outcome, ending.message, *seen)
 
 
 def refusal(result: LaunchResult, typed: Collection[str]) -> str:
@@ -119,85 +121,81 @@ def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError
     )
 
 
-def outcome_of(tenant: Tenant, killed_outside: int) -> Reason:
-    """Return (outcome, message) of a tenant that has ended; a hint stands before the end of its log."""
-    outcome, message = _outcome_of(tenant, killed_outside)
-    hints = [tenant.listener.misplaced] if outcome != "aborted" and not tenant.joined else []
-    if outcome == "failed" and _PORT_TAKEN.search(message):
+def ending_of(tenant: Tenant, killed_outside: int) -> Ending:
+    """Return the ending of a tenant that has ended; a hint stands before the end of its log."""
+    ending = _ending_of(tenant, killed_outside)
+    hints = [tenant.listener.misplaced] if ending.outcome != "aborted" and not tenant.joined else []
+    if ending.outcome == "failed" and _PORT_TAKEN.search(ending.message):
         hints.append(_OTHER_PORT)
-    sentence, ends, tail = message.partition(LOG_ENDS)
-    return outcome, " ".join(filter(None, (sentence.rstrip(), *hints, ends + tail)))
+    sentence, ends, tail = ending.message.partition(LOG_ENDS)
+    return Ending(ending.outcome, " ".join(filter(None, (sentence.rstrip(), *hints, ends + tail))))
 
 
-def _outcome_of(tenant: Tenant, killed_outside: int) -> Reason:
-    """Return (outcome, message) by the first of these that applies:
+def _ending_of(tenant: Tenant, killed_outside: int) -> Ending:
+    """Return the ending by the first of these that applies:
 
     a kernel's kill for memory of one of its processes (after that of a data-loader worker its parent may exit with 0),
     the first reason that it reported or for which the runner killed it, its exit status, its losses.
     """
     if (memory := out_of_memory(tenant, killed_outside)) is not None:
         return memory
-    if tenant.reason is not None:
-        outcome, message = tenant.reason
-        return outcome, message[:MESSAGE_LIMIT]
-    if tenant.status == 0 and (tenant.spec.follows or tenant.all_ranks("record")):
+    if tenant.ending is not None:
+        return replace(tenant.ending, message=tenant.ending.message[:MESSAGE_LIMIT])
+    if tenant.status == 0 and (tenant.spec.follows or tenant.all_ranks(RankPhase.RECORDED)):
         return _finished(tenant)
     if tenant.spec.follows is not None and tenant.status in _NODES:
-        return _NODES[tenant.status], tenant.log_tail().rpartition(BETWEEN_LINES)[2]
-    if tenant.is_asked and tenant.all_ranks("done"):
-        return _finished(tenant)  # Whatever its exit status after it was asked to end.
+        return Ending(_NODES[tenant.status], tenant.log_tail().rpartition(BETWEEN_LINES)[2])
     return _died(tenant)
 
 
-def _finished(tenant: Tenant) -> Reason:
+def _finished(tenant: Tenant) -> Ending:
     parts = [tenant_part(rank.record) for rank in tenant.ranks.values() if rank.record]
     if bad := sum(part.losses_non_finite for part in parts):
         checked = sum(part.losses_checked for part in parts)
-        return "nan", f"{bad} of {checked} losses were not finite."
-    return "completed", ""
+        return Ending("nan", f"{bad} of {checked} losses were not finite.")
+    return Ending("completed", "")
 
 
-def _died(tenant: Tenant) -> Reason:
-    status = tenant.status
-    if status is None:
-        return "failed", f"It could not be ended: {tenant.stuck}."
-    tail = tenant.log_tail()
+def _died(tenant: Tenant) -> Ending:
+    status, tail = tenant.status, tenant.log_tail()
+    assert status is not None, "one that cannot be ended has an ending"
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
         # No index has ours.
         source = ("WHEEL" if INSTALLED else CHECKOUT) if package == "cotenant" else package
-        return "missing_package", f"The package '{package}' is missing. pip install {source}"
+        return Ending("missing_package", f"The package '{package}' is missing. pip install {source}")
     early = (
         "ended before its record was complete, with" if tenant.joined else "ended without joining the rendezvous, with"
     )
     how = "was" if status < 0 else "ended with" if status else early
-    return "failed", f"It {how} {signal_name(status)}. {_quoted_tail(tail)}"
+    return Ending("failed", f"It {how} {signal_name(status)}. {_quoted_tail(tail)}")
 
 
-def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
+def failure(tenant: Tenant, rank: Rank, said: FailedMessage) -> Ending:
     """Return a process's report of its failure; one of several is named, with the end of its log if it just failed.
 
     One that speaks for ranks elsewhere has named the one that failed.
     """
+    outcome, message = said.outcome, said.message
     if rank.world == 1 or rank.elsewhere:
-        return outcome, message
+        return Ending(outcome, message, rank)
     log = f". {_quoted_tail(tenant.log_tail(rank.number))}" if outcome == "failed" else ""
-    return outcome, f"{rank.name}: {message.removesuffix('.') if log else message}{log}"
+    return Ending(outcome, f"{rank.name}: {message.removesuffix('.') if log else message}{log}", rank)
 
 
-def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
+def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Ending | None:
     """Return why the end of one of several processes fails its tenant, or None.
 
     None if it sent a record and succeeded, if it has reported a reason, or if its tenant already ends. An unknown
     `status` is None. SIGTERM is no cause: by it a launcher ends the processes that are left.
     """
-    if rank.failed or tenant.killed or not tenant.alive:
+    if rank.phase is RankPhase.FAILED or tenant.is_killed:
         return None
     if status == -signal.SIGTERM or (rank.record is not None and not status):
         return None
     how = "ended" if status is None else f"{'was' if status < 0 else 'ended with'} {signal_name(status)}"
     when = " before its record was complete" if rank.record is None else ""
-    return "failed", f"{rank.name} {how}{when}. {_quoted_tail(tenant.log_tail(rank.number))}"
+    return Ending("failed", f"{rank.name} {how}{when}. {_quoted_tail(tenant.log_tail(rank.number))}")
 
 
 def _quoted_tail(tail: str) -> str:

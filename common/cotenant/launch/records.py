@@ -19,27 +19,36 @@ from cotenant.launch.across import enclosed, other_nodes
 from cotenant.launch.alone import TurnAlone
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.design.designs import LEAST_ROUNDS
-from cotenant.launch.design.passed import Seen, places
+from cotenant.launch.design.passed import SeenSoFar, places
+from cotenant.launch.design.shared import Design, DuetPlace
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.planned import PlannedLaunch
-from cotenant.launch.rendezvous import Go
+from cotenant.launch.planned import PlannedLaunch, Program
+from cotenant.launch.rank import Go, Rank, RankPhase
 from cotenant.launch.tenant import TenantSpec
 from cotenant.procfs import format_list
-from cotenant.results.build import (
-    Common,
-    Placement,
-    Statement,
-    block_sums,
-    build_record,
-    kept_by_blocks,
-    observed_by_ranks,
+from cotenant.results.build import build_record, load_of, observed_by_ranks
+from cotenant.results.decoded import list_of
+from cotenant.results.rates import block_sums
+from cotenant.results.record import (
+    NO_BLOCKS,
+    NOT_ALONE,
+    Attested,
+    Blocks,
+    DuetPart,
+    Enclosed,
+    Meeting,
+    Observed,
+    Record,
+    known_outcome,
+    name_of,
+    rated,
 )
-from cotenant.results.decoded import list_of, mapping_of
-from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Blocks, DuetPart, Enclosed, Observed, Record
+from cotenant.results.told import TenantPart, tenant_part
+from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 from cotenant.stats.duet import DuetRatio
-from cotenant.stats.tenants import Span, common_load, work_beside
+from cotenant.stats.tenants import Span, common_load, overlap, work_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,58 +128,174 @@ def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
     return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The messages of a tenant, with the observations and the values of its part that belong to this record."""
+
+    go: Go | None
+    first: Rank | None
+    """Rank 0, whose part and times are the tenant's."""
+    part: TenantPart
+    observations: list[Observed]
+    by_rank: dict[str, list[Observed]]
+    late_ns: int
+    load: Span
+
+    @property
+    def asked(self) -> Amount | None:
+        return self.first.ready.amount if self.first is not None and self.first.ready is not None else None
+
+    @property
+    def given(self) -> Amount | None:
+        return None if self.go is None else self.go.given
+
+    @property
+    def skip(self) -> int:
+        amount = self.given or self.asked
+        skip = amount.skip if amount else 0
+        if (
+            self.first is not None
+            and self.first.has_come_to(RankPhase.DONE)
+            and len(self.observations) - skip < INTERVAL_OBSERVATIONS
+        ):
+            # The budget has ended it early.
+            skip = min(skip, len(self.observations) // 3)
+        return skip
+
+    @property
+    def rated(self) -> list[Observed]:
+        return rated(self.observations, self.skip)
+
+
 def records_of(result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
-    gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
-    statements = [_statement(tenant, go, result, start) for tenant, go in zip(result.tenants, gos, strict=True)]
-    loads = [statement.load() for statement in statements if statement.observations]
-    beside = _work_beside(result, statements, gos[0], start)
-    # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from t0
-    # on in whole observations, so that the first one that counts may begin one observation later than a neighbour's.
-    together = common_load(loads, _loaded_since(gos[0], start.sharers)) if loads else (0, 0)
-    common = Common(
-        started=result.started,
-        ended=result.ended,
-        t0_ns=gos[0].t0_ns if gos[0] else 0,
-        first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
-        load=together,
-        meters=result.meters
-        | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
-        | ({"beside": beside} if beside else {}),
-        findings=(*facts.findings, *_findings(result, start)),
-        conceal=facts.conceal,
-    )
-    comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
-    ratio = _duet_ratio(result, statements, start) if comparable else None
+    launched = _Launched(result, start, facts)
     return [
-        build_record(
-            _place(tenant, number, start, facts, statement, result.meters, ratio),
-            statement,
-            common,
-            tenant.outcome,
-            tenant.message,
-            comparable,
-        )
-        for number, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True))
+        build_record(launched.attested(number), told.part, facts.conceal) for number, told in enumerate(launched.told)
     ]
+
+
+class _Launched:
+    """The facts of a launch that its tenants share, and those of each."""
+
+    def __init__(self, result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> None:
+        self._result, self._start, self._facts = result, start, facts
+        self.told = [_told(tenant, result, start.design.has_parts) for tenant in result.tenants]
+        loads = [told.load for told in self.told if told.observations]
+        # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from
+        # t0 on in whole observations, so that the first one that counts may begin one later than a neighbour's.
+        self._together = common_load(loads, _loaded_since(self.told[0].go, start.sharers)) if loads else (0, 0)
+        self._first_start_ns = min((start_ns for start_ns, _ in loads), default=0)
+        self._meters = (
+            result.meters
+            | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
+            | ({"beside": beside} if (beside := _work_beside(result, self.told, start)) else {})
+        )
+        self._findings = [*facts.findings, *_findings(result, start)]
+        self._comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
+        observations = [told.observations for told in self.told]
+        self._ratio = _duet_ratio(result, observations, start.design) if self._comparable else None
+
+    def attested(self, number: int) -> Attested:
+        """Return the facts of the `number`-th tenant."""
+        result, start, facts, told = self._result, self._start, self._facts, self.told[number]
+        tenant, program, conducted = result.tenants[number], start.programs[number], result.conducted
+        spec, cells = tenant.spec, [program.cell.label for program in start.programs]
+        slice_ = replace(spec.slice, tenant=number) if start.is_part else spec.slice
+        outcome, message = known_outcome(tenant.outcome, tenant.message)
+        command = spec.foreign.words_of(slice_.tenant, facts.uid) if spec.foreign else spec.command
+        return Attested(
+            suite=facts.suite,
+            name=name_of(program.cell.label, start.solo, start.mix),
+            run_id=facts.uid,
+            vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
+            hostname=facts.machine["hostname"],
+            cpu_cores=len(slice_.processors),
+            devices=len(slice_.accelerators),
+            suite_start_time=facts.started.isoformat(),
+            start_time=result.started.isoformat(),
+            end_time=result.ended.isoformat(),
+            outcome=outcome,
+            message=message,
+            tenant=slice_.tenant,
+            tenants=len(cells),
+            sharers=start.sharers,
+            share=shared_device(slice_, [other.slice for other in start.specs], told.part.observed, result.meters),
+            solo=start.solo,
+            baseline=start.baseline,
+            stands_for=[*start.stands_for],
+            mix=start.mix,
+            neighbours=sorted(cells[:number] + cells[number + 1 :]) if start.mix else [],
+            group=program.cell.job.group,
+            skip=told.skip,
+            asked=told.asked,
+            given=told.given,
+            comparable=self._comparable,
+            command=command,
+            run_words=[*facts.run_words],
+            log=str(spec.log),
+            observations=told.observations,
+            rank_observations=told.by_rank,
+            rendezvous=_meeting(told, self._together, self._first_start_ns),
+            isolation=_enclosed(tenant, program, start.sharers, facts),
+            machine=facts.machine,
+            meters=self._meters,
+            findings=self._findings,
+            blocks=None
+            if conducted is None or told.first is None
+            else _blocks(conducted, spec.slice.tenant, start.design.has_parts),
+            duet=_duet_part(start.design.place(spec.slice.tenant), program, self._ratio),
+        )
+
+
+def _meeting(told: _Told, together: Span, first_start_ns: int) -> Meeting | None:
+    """Return how a tenant met the others, whose common load is `together`; None if it has no rate."""
+    measured = told.rated
+    if not measured or told.first is None:
+        return None
+    start_ns, end_ns = told.load
+    return Meeting(
+        ready_ns=told.first.ready_ns,
+        t0_ns=told.go.t0_ns if told.go else 0,
+        start_ns=start_ns,
+        load_end_ns=end_ns,
+        overlap=overlap([(made.start_ns, made.end_ns) for made in measured], together),
+        start_skew_ns=start_ns - first_start_ns,
+        warm_up_ns=told.first.ready.warm_up_ns if told.first.ready else [],
+        late_ns=told.late_ns,
+    )
+
+
+def _enclosed(tenant: TenantResult, program: Program, sharers: int, facts: SuiteFacts) -> Enclosed:
+    held = enclosed(tenant.spec, tenant.read_back, facts.backend, sharers)
+    uncounted = tenant.after.uncounted()
+    return Enclosed(
+        **held,
+        counters=asdict(tenant.after.since(tenant.before)),
+        uncounted=uncounted,
+        enabled_by=enabled_by(facts.backend.name, [*held["unenforced"], *uncounted]),
+        policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),
+    )
+
+
+def _duet_part(place: DuetPlace | None, program: Program, ratio: DuetRatio | None) -> DuetPart | None:
+    return None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio)
 
 
 def _loaded_since(go: Go | None, sharers: int) -> int | None:
     return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
 
 
-def _work_beside(
-    result: LaunchResult, statements: Sequence[Statement], go: Go | None, start: PlannedLaunch
-) -> list[dict[str, Any]]:
+def _work_beside(result: LaunchResult, told: Sequence[_Told], start: PlannedLaunch) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
-    spans = [[(row.start_ns, row.end_ns) for row in statement.kept_observations] for statement in statements]
+    spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
     seen = []
-    for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
+    for place, (tenant, each) in enumerate(zip(result.tenants, told, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
         beside = [of for other, of in enumerate(spans) if other != place and start.design.are_beside(place, other)]
         others = [*itertools.chain.from_iterable(beside)]
-        begin_ns, end_ns = statement.load()
+        begin_ns, end_ns = each.load
         claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
@@ -210,7 +335,7 @@ def _unmet(result: LaunchResult, conducted: Conducted) -> Iterator[Finding]:
     if any(one.block.awake.keys() == conducted.members for one in conducted.passed):
         return
     rows = {tenant.spec.slice.tenant: tenant.ranks[0].observations for tenant in result.tenants}
-    seen = Seen(conducted.passed, rows, {tenant: go.given.number for tenant, go in result.gos.items()})
+    seen = SeenSoFar(conducted.passed, rows, {tenant: go.given.number for tenant, go in result.gos.items()})
     step_s = max(seen.steps_alone_ns().values(), default=0) / 1e9
     yield error(
         f"These users never met: {LEAST_ROUNDS} rounds with a step of {step_s:.2g} s would have ended behind the "
@@ -246,129 +371,57 @@ def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int)
     ]
 
 
-def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult, start: PlannedLaunch) -> Statement:
-    """Return a tenant's statement: rank 0's part and times, the items of all ranks, and each rank's observations.
+def _told(tenant: TenantResult, result: LaunchResult, has_parts: bool) -> _Told:
+    """Return the messages of a tenant: rank 0's part and times, the items of all ranks, and each rank's observations.
 
     Rank 0 has reported those of ranks on other nodes.
     """
-    conducted, ranks = result.conducted, tenant.ranks
+    go, conducted, ranks = result.gos.get(tenant.spec.slice.tenant), result.conducted, tenant.ranks
     first = ranks.get(0)
     if first is None:
-        return Statement()
-    given = go.given if go else None
-    amount = given or first.requested
-    own = {number: rank.observations for number, rank in ranks.items()}
-    observations, by_rank = observed_by_ranks(first.others | own)
-    blocks, part = None, first.work | (first.record or {})
+        return _Told(go, None, TenantPart(), [], {}, 0, (0, 0))
+    observations, by_rank = observed_by_ranks(
+        first.others | {number: rank.observations for number, rank in ranks.items()}
+    )
+    part = tenant_part(first.work | (first.record or {}))
     if tenant.spec.foreign is not None:
-        part |= {"arguments": tenant.spec.foreign.arguments, "version": ""}
+        part = msgspec.structs.replace(part, arguments=tenant.spec.foreign.arguments, version="")
     if conducted is not None:
-        blocks = _blocks(conducted, tenant.spec.slice.tenant, start.design.has_parts)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if start.design.has_parts:
+        if has_parts:
             in_part = [made.block is not None for made in observations]
             observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-    if result.span is not None and given is not None:
-        in_part = [_lies_in(result.span, made) for made in observations[: given.repeat]]
+    if result.span is not None and go is not None:
+        in_part = [_lies_in(result.span, made) for made in observations[: go.given.repeat]]
         in_part += [False] * (len(observations) - len(in_part))
         observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-        rows_of = {rank: rows[: given.repeat] for rank, rows in by_rank.items()}
+        rows_of = {rank: rows[: go.given.repeat] for rank, rows in by_rank.items()}
         by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
-    skip = amount.skip if amount else 0
-    if first.done and len(observations) - skip < INTERVAL_OBSERVATIONS:
-        # The budget has ended it early.
-        skip = min(skip, len(observations) // 3)
-    return Statement(
-        ready_ns=first.ready_ns,
-        skip=skip,
-        asked=first.requested,
-        given=given,
-        warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
-        late_ns=max(rank.late_ns for rank in ranks.values()),
-        observations=observations,
-        rank_observations=by_rank,
-        part=part,
-        stop_ns=result.stop_ns,
-        blocks=blocks,
-        kept=kept_by_blocks(observations),
-    )
+    late_ns = max(rank.late_ns for rank in ranks.values())
+    return _Told(go, first, part, observations, by_rank, late_ns, load_of(observations, part, result.stop_ns))
 
 
 def _lies_in(span: Span, made: Observed) -> bool:
     return span[0] <= made.start_ns and made.end_ns <= span[1]
 
 
-def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
+def _part_of(part: TenantPart, own: Sequence[bool]) -> TenantPart:
     """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
 
-    def shorter(of: Mapping[str, Any], name: str) -> dict[str, Any]:
-        rows = list_of(of.get(name))
-        return {name: [*itertools.compress(rows, own)]} if len(rows) == len(own) else {}
+    def shorter(rows: list[Any]) -> list[Any]:
+        return [*itertools.compress(rows, own)] if len(rows) == len(own) else rows
 
-    observed = mapping_of(part.get("observed"))
-    counted = {"repeat": sum(own)} if "repeat" in part else {}
-    return part | counted | shorter(part, "epoch_loss") | {"observed": {**observed, **shorter(observed, "steps_ns")}}
-
-
-def _place(
-    tenant: TenantResult,
-    number: int,
-    start: PlannedLaunch,
-    facts: SuiteFacts,
-    statement: Statement,
-    meters: dict[str, Any],
-    ratio: DuetRatio | None,
-) -> Placement:
-    """Return the placement of the `number`-th tenant of a launch."""
-    slice_, place, program = tenant.spec.slice, start.design.place(tenant.spec.slice.tenant), start.programs[number]
-    if start.is_part:
-        slice_ = replace(slice_, tenant=number)
-    cells = [other.cell.label for other in start.programs]
-    held = enclosed(tenant.spec, tenant.read_back, facts.backend, start.sharers)
-    uncounted = tenant.after.uncounted()
-    return Placement(
-        suite=facts.suite,
-        name=program.cell.label,
-        mix=start.mix,
-        neighbours=sorted(cells[:number] + cells[number + 1 :]) if start.mix else [],
-        run_id=facts.uid,
-        tenant=slice_.tenant,
-        tenants=len(cells),
-        sharers=start.sharers,
-        share=shared_device(
-            slice_,
-            [spec.slice for spec in start.specs],
-            statement.checked.observed,
-            meters,
-        ),
-        group=program.cell.job.group,
-        vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
-        hostname=facts.machine["hostname"],
-        cpu_cores=len(slice_.processors),
-        devices=len(slice_.accelerators),
-        command=tenant.spec.foreign.words_of(slice_.tenant, facts.uid) if tenant.spec.foreign else tenant.spec.command,
-        log=str(tenant.spec.log),
-        machine=facts.machine,
-        isolation=Enclosed(
-            **held,
-            counters=asdict(tenant.after.since(tenant.before)),
-            uncounted=uncounted,
-            enabled_by=enabled_by(facts.backend.name, [*held["unenforced"], *uncounted]),
-            policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),
-        ),
-        suite_started=facts.started,
-        solo=start.solo,
-        baseline=start.baseline,
-        stands_for=[*start.stands_for],
-        duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
-        run_words=facts.run_words,
-    )
+    observed = part.observed
+    if "steps_ns" in observed:
+        observed = observed | {"steps_ns": shorter(list_of(observed["steps_ns"]))}
+    repeat = None if part.repeat is None else sum(own)
+    return msgspec.structs.replace(part, repeat=repeat, epoch_loss=shorter(part.epoch_loss), observed=observed)
 
 
-def _duet_ratio(result: LaunchResult, statements: Sequence[Statement], start: PlannedLaunch) -> DuetRatio | None:
+def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
-    sums = {number: block_sums(statement.observations) for number, statement in enumerate(statements)}
+    sums = {number: block_sums(observations) for number, observations in enumerate(of_tenants)}
     possible = {number: of for number, of in sums.items() if of is not None}
     if result.conducted is None or len(possible) < len(sums):
         return None
-    return start.design.ratio(possible, result.conducted.passed)
+    return design.ratio(possible, result.conducted.passed)

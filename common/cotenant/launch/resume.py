@@ -15,6 +15,7 @@ from cotenant.confidential import arguments_without, is_secret, words_without
 from cotenant.errors import CotenantError
 from cotenant.files import content_of
 from cotenant.isolation.slice import Slice
+from cotenant.launch.command import callers_python
 from cotenant.launch.output import Output
 from cotenant.launch.planned import PlannedLaunch, Program
 from cotenant.launch.start import Options
@@ -119,8 +120,18 @@ def conditions_of(options: Options, starts: Sequence[PlannedLaunch], backend: st
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
         "cotenant.bench": harness_version(),
-        **installed(),
+        **_software(options, starts),
     }
+
+
+def _software(options: Options, starts: Sequence[PlannedLaunch]) -> dict[str, str]:
+    """Return the versions that decide rates: of commands of `exec` those of the caller's Python, else ours."""
+    commands = [program.cell.job.foreign for start in starts for program in start.programs]
+    names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
+    if not names:
+        return installed()
+    # In an image the caller's is not used.
+    return {} if options.image is not None else {"the Python of the command": "; ".join(map(callers_python, names))}
 
 
 def _slice_words(slice_: Slice) -> str:

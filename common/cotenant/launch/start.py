@@ -23,7 +23,7 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.alone import one_of_each_kind
 from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
-from cotenant.launch.design.designs import TOGETHER, InBlocks, InCrowds, InDuet, InPairs, Pair, Together
+from cotenant.launch.design.designs import ALL_AT_ONCE, AllAtOnce, InBlocks, InCrowds, InDuet, InPairs, Pair
 from cotenant.launch.design.shared import Design
 from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
 from cotenant.launch.groups import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, groups_of
@@ -336,10 +336,10 @@ class Resolver:
             return options.crowd
         if by_blocks and not options.counted_by:
             return InBlocks()
-        return Together(f"{options.counted_by} says how much is observed" if by_blocks else "")
+        return AllAtOnce(f"{options.counted_by} says how much is observed" if by_blocks else "")
 
     def _start(
-        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], design: Design = TOGETHER
+        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], design: Design = ALL_AT_ONCE
     ) -> PlannedLaunch:
         """Return a launch, with the longest timeout of its jobs."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import signal
 import socket
 import stat
 import subprocess
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,24 +17,31 @@ from pathlib import Path
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
-from cotenant.isolation.processes import families
+from cotenant.isolation.family import Family
+from cotenant.isolation.processes import families, is_of
 from cotenant.isolation.slice import Slice
+from cotenant.launch.endings import MEASURED, Ending, Patience
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.events import Life
-from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
+from cotenant.launch.inbox import HelloMessage, TenantMessage
+from cotenant.launch.rank import Rank, RankPhase
+from cotenant.launch.rendezvous import Link, Listener, TakenError
 from cotenant.procfs import described, process_of, status_of
-from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError, rank_log
+from cotenant.protocol.messages import RUN_VARIABLE, ProtocolError, rank_log
 from cotenant.suite.foreign import Foreign
 
 LOG_TAIL_LINES = 5
 BETWEEN_LINES = " | "
 LOG_TAIL_BYTES = 8192
 
-Reason = tuple[str, str]
-"""An outcome, and the sentence that explains it."""
-Deadline = tuple[float, Reason | None]
-"""The time, in seconds of the monotonic clock, until which a tenant is waited for, and the reason of its end then; None
-for a tenant that has been asked to end after it was measured."""
+
+class TenantPhase(enum.IntEnum):
+    """How far a tenant has come: it enters its slice, runs, has been killed, and has ended, or cannot be ended."""
+
+    ENTERING = 0
+    RUNNING = 1
+    KILLED = 2
+    ENDED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +66,7 @@ class TenantSpec:
 
 @dataclass(slots=True)
 class Tenant:
-    """The state of one tenant, which only the launch changes. `reason` is the first known reason of its failure.
-
-    `stuck` is why a process in its slice could not be killed; the launch then waits for it no longer.
-    """
+    """The state of one tenant, which only the launch changes."""
 
     spec: TenantSpec
     live: LiveSlice
@@ -70,17 +76,15 @@ class Tenant:
     pidfd: int
     listener: Listener
     logs: Directory
-    entered: bool = False
+    phase: TenantPhase = TenantPhase.ENTERING
     links: list[Link] = field(default_factory=list)
     ranks: dict[int, Rank] = field(default_factory=dict)
-    reason: Reason | None = None
-    killed: bool = False
-    stuck: str = ""
-    deadline: Deadline | None = None
-    asked_at_s: float | None = None
-    """When a program that does not know STOP gets SIGTERM; None if it does not, or has got it."""
-    is_asked: bool = False
+    ending: Ending | None = None
+    """The first known reason of its end; its exit status may give another."""
+    patience: Patience | None = None
+    """How long it is waited for; None if only the launch's limits end it."""
     status: int | None = None
+    """Its first process's exit status; None if that has not ended."""
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
 
@@ -90,12 +94,17 @@ class Tenant:
 
     @property
     def alive(self) -> bool:
-        return self.status is None and not self.stuck
+        """Whether it is waited for: it has not ended, and it is not known that it cannot be ended."""
+        return self.phase < TenantPhase.ENDED
+
+    @property
+    def is_killed(self) -> bool:
+        return self.phase >= TenantPhase.KILLED
 
     @property
     def lost(self) -> bool:
         """Whether it will not finish: it has ended, it fails, or it is being killed."""
-        return not self.alive or self.killed or self.reason is not None
+        return self.is_killed or self.ending is not None
 
     @property
     def joined(self) -> bool:
@@ -106,33 +115,33 @@ class Tenant:
         """Whether it has several processes, which wait for each other."""
         return any(rank.world > 1 for rank in self.ranks.values())
 
-    def all_ranks(self, what: str) -> bool:
-        """Return whether all its ranks on this host have sent this message (ready, done, record)."""
+    def all_ranks(self, phase: RankPhase) -> bool:
+        """Return whether all its ranks on this host have come to this phase."""
         if not self.ranks:
             return False
         first = next(iter(self.ranks.values()))
         here = first.world - first.elsewhere
-        return len(self.ranks) == here and all(getattr(rank, what) not in (None, False) for rank in self.ranks.values())
+        return len(self.ranks) == here and all(rank.has_come_to(phase) for rank in self.ranks.values())
 
-    def join(self, link: Link, hello: Message) -> Rank:
+    def rank_of(self, link: Link) -> Rank | None:
+        """Return the rank that a connection has; None before its hello."""
+        return next((rank for rank in self.ranks.values() if rank.link is link), None)
+
+    def join(self, link: Link, hello: TenantMessage) -> Rank:
         """Return the rank that a connection gets by its first message. Raises ProtocolError."""
-        if hello.kind != "hello":
-            raise ProtocolError(f"'{hello.kind}' before hello")
-        index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
-        if index != self.index:
-            raise ProtocolError(f"hello as user {index}, which it is not")
-        elsewhere = hello.fields.get("elsewhere", 0)
-        # Not every hello has this field, so that its type is not checked yet.
-        if not isinstance(elsewhere, int) or not 0 <= elsewhere < world:
-            raise ProtocolError(f"hello with {elsewhere!r:.40} of {world} ranks elsewhere")
-        alike = all((rank.world, rank.elsewhere) == (world, elsewhere) for rank in self.ranks.values())
-        if not 0 <= number < world or not alike:
+        if not isinstance(hello, HelloMessage):
+            raise ProtocolError(f"'{hello.__struct_config__.tag}' before hello")
+        if hello.tenant != self.index:
+            raise ProtocolError(f"hello as user {hello.tenant}, which it is not")
+        number, world, elsewhere = hello.rank, hello.world, hello.elsewhere
+        if any((rank.world, rank.elsewhere) != (world, elsewhere) for rank in self.ranks.values()):
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
         if number in self.ranks:
             raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which the pidfd of our own child shows.
         life = Life.of(link.peer) if world > 1 else None
-        rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere)
+        link.joined = True
+        rank = self.ranks[number] = Rank(link, number, world, life, elsewhere)
         return rank
 
     def entry_report(self) -> str:
@@ -147,9 +156,10 @@ class Tenant:
         with contextlib.suppress(OSError):
             self.channel.send(b"1")
 
-    def ask_to_end(self) -> None:
+    def ask_to_end(self, limit_s: float) -> None:
         """Send SIGTERM to its first process, which passes it on; if it has ended, its pidfd shows that."""
-        self.asked_at_s, self.is_asked = None, True
+        self.ending = self.ending or MEASURED
+        self.patience = Patience(time.monotonic() + limit_s, self.ending)
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
@@ -158,23 +168,34 @@ class Tenant:
 
         Raises NotIsolatedError.
         """
-        if self.alive:
+        if self.status is None:
             # A process that has become another user's is left to the slice's kill.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.live.kill()
 
-    def end(self) -> None:
+    def end(self) -> str:
         """Read the peaks of its processes, and kill them; running counters were read at the last DONE, if it came.
 
-        If one cannot be killed, the neighbours' numbers still count: `leave` raises after they are kept.
+        Return why one cannot be killed; "" if all are. The neighbours' numbers still count: `leave` raises after they
+        are kept.
         """
         self.after = self.live.counters().at_end(self.after)
-        self.killed = True
+        self.phase = TenantPhase.KILLED
         try:
             self.kill()
         except NotIsolatedError as error:
-            self.stuck = str(error)
+            return str(error)
+        return ""
+
+    def give_up(self, why: str) -> None:
+        """Wait for it no longer."""
+        self.phase = TenantPhase.ENDED
+        self.ending = self.ending or Ending("failed", f"It could not be ended: {why}.")
+
+    def wait(self) -> None:
+        """Wait for the end of its first process."""
+        self.status, self.phase = self.process.wait(), TenantPhase.ENDED
 
     def leave(self) -> None:
         """Kill the rest of its processes and close every descriptor. Raises NotIsolatedError."""
@@ -187,7 +208,7 @@ class Tenant:
         self.channel.close()
         os.close(self.pidfd)
         self.kill()
-        self.status = self.process.wait()
+        self.wait()
 
     def log_tail(self, rank: int = 0) -> str:
         """Return the last lines of its log, or of the rank's own log if there is one, as one line.
@@ -236,9 +257,7 @@ def say_enough(tenants: Iterable[Tenant]) -> None:
     """Let these tenants end their observations. One of several ranks is not told: another observation on some of its
     ranks would hang their collectives."""
     for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
-        if not rank.done:
-            rank.enough = True
-            rank.link.send("enough")
+        rank.say_enough()
 
 
 def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
@@ -247,6 +266,17 @@ def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
         return {}
     run = next(iter(tenants)).spec.environment.get(RUN_VARIABLE, "")
     return families({tenant.index: tenant.process.pid for tenant in tenants}, run)
+
+
+def followed(tenants: Collection[Tenant]) -> dict[int, Family]:
+    """Return the family of each of these tenants of one launch, which finds later processes, too."""
+
+    def family(tenant: Tenant) -> Family:
+        run = tenant.spec.environment.get(RUN_VARIABLE, "")
+        return Family(pids[tenant.index], lambda pid: is_of(pid, tenant.process.pid, run, tenant.index))
+
+    pids = families_of(tenants)
+    return {tenant.index: family(tenant) for tenant in tenants}
 
 
 def held_up(tenant: Tenant) -> str:

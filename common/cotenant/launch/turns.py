@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
+from cotenant.launch.rank import RankPhase
 from cotenant.launch.tenant import Tenant
 
 TURN_S = 60.0
@@ -63,7 +64,7 @@ class Turns:
         return [tenants for _, tenants in groups]
 
     def _look(self, tenants: Sequence[Tenant]) -> None:
-        expected = [tenant for tenant in tenants if not tenant.lost and not tenant.all_ranks("ready")]
+        expected = [tenant for tenant in tenants if not tenant.lost and not tenant.all_ranks(RankPhase.READY)]
         asked = [(tenant, self._turns[tenant.index]) for tenant in expected if tenant.index in self._turns]
         for _, turn in asked:
             if turn.state == "has" and self.now_s() >= turn.since_s + TURN_S:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cotenant.launch.tenant import Tenant, families_of, log_end
-from cotenant.launch.work import ProcessClocks
+from cotenant.launch.tenant import Tenant, followed, log_end
 from cotenant.text import many, printable
 
 SEEN_AFTER_S = 30.0
@@ -54,4 +53,4 @@ def _is_number(text: str) -> bool:
 
 def _processor_ns(tenant: Tenant) -> int:
     counted = tenant.live.processor_ns()
-    return ProcessClocks(families_of([tenant])[tenant.index]).processor_ns() if counted is None else counted
+    return followed([tenant])[tenant.index].processor_ns() if counted is None else counted

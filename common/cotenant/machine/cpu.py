@@ -60,8 +60,11 @@ def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list
 
     A guest has those that its hypervisor shows. Without /sys there are none.
     """
-    found = {}
+    found: dict[tuple[int, ...], Cache] = {}
+    seen: set[int] = set()
     for number in processors:
+        if number in seen:
+            continue
         own = [
             (level, place)
             for place in (root / _CPU / f"cpu{number}/cache").glob("index*")
@@ -71,6 +74,7 @@ def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list
             level, place = max(own)
             serves = tuple(read_list(place / "shared_cpu_list")) or (number,)
             found[serves] = Cache(level, _kib(read_text(place / "size")), serves)
+            seen.update(serves)
     return [found[serves] for serves in sorted(found)]
 
 

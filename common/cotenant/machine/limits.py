@@ -93,7 +93,10 @@ def memory_left(mounts: Mounts) -> int | None:
 
 def _memory_levels(mounts: Mounts) -> Iterator[tuple[Path, int | None, str, str]]:
     """Yield each directory above us, a limit of it, its file of the bytes in use, and how names of sums begin."""
-    for directory in mounts.chain("memory"):
+    for above, directory in enumerate(mounts.chain("memory")):
+        # v1 charges a cgroup's memory to those above it only as far as each of them asks for that.
+        if above and read_int(directory / "memory.use_hierarchy") == 0:
+            break
         yield directory, read_int(directory / "memory.limit_in_bytes"), "memory.usage_in_bytes", "total_"
     for directory in mounts.chain(V2):
         for name in ("memory.max", "memory.high"):

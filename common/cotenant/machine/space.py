@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cotenant.machine.nodes import device_nodes, node_bytes
 from cotenant.procfs import fields, kilobytes, mounted_systems, read_text
 
 
@@ -30,10 +31,13 @@ class DevShm:
 
 
 def host_memory(root: Path = Path("/")) -> HostMemory:
-    """Return the host's memory; 0 for a number that it does not give."""
+    """Return the host's memory without that of devices, which the kernel counts; 0 for a number that is not given."""
     values = fields(read_text(root / "proc/meminfo"), ":")
     names = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
-    return HostMemory(*(kilobytes(values.get(name, "")) for name in names))
+    total, available, *swap = (kilobytes(values.get(name, "")) for name in names)
+    for node in device_nodes(root):
+        total, available = total - node_bytes(root, node, "MemTotal"), available - node_bytes(root, node, "MemFree")
+    return HostMemory(max(0, total), max(0, available), *swap)
 
 
 def shared_memory(root: Path = Path("/")) -> DevShm | None:

@@ -10,35 +10,41 @@ from typing import Any
 
 from cotenant.errors import CotenantError
 from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.cpu import Cache, last_level_caches
 from cotenant.machine.kernel_devices import amd_accelerators, intel_accelerators
+from cotenant.machine.kinds import kinds
 from cotenant.machine.limits import cgroup_mounts, memory_limit, quota_processors
+from cotenant.machine.models import model_name
+from cotenant.machine.nodes import Nodes, NumaNode, numa_nodes
 from cotenant.machine.nvidia import nvidia_accelerators
 from cotenant.machine.space import host_memory
-from cotenant.procfs import fields, kilobytes, numbered, read_int, read_list, read_text, to_list
+from cotenant.procfs import numbered, read_int, read_list, read_text
 
 _CPU = "sys/devices/system/cpu"
-_NODE = "sys/devices/system/node"
-_HYBRID = ("core", "atom", "lowpower")  # the counters that x86 kernels keep apart where cores differ
 
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A logical processor; `core` is the smallest logical id among the siblings of its physical core."""
+    """A logical processor; `core` is the smallest logical id among the siblings of its physical core.
+
+    `package` counts sockets from 0, whatever the kernel calls them.
+    """
 
     id: int
     core: int
     package: int
     node: int
     kind: str = ""
-    """The sort of core, where this host has several: `core` and `atom` (Intel's names), or `capacity 446`."""
+    """The sort of core, where this host has several: `core` and `atom` (Intel's names), or `Cortex-X925`."""
+    cache: Cache | None = None
+    """Its last-level cache, as far as the kernel says."""
+    memory_nodes: tuple[int, ...] = ()
+    """The nodes that its memory comes from, where that is not `node` alone."""
 
-
-@dataclass(frozen=True, slots=True)
-class NumaNode:
-    """A NUMA node whose memory the caller may use."""
-
-    id: int
-    memory_bytes: int
+    @property
+    def cache_bytes(self) -> int:
+        """The size of its last-level cache, 0 where the kernel does not say."""
+        return 0 if self.cache is None else self.cache.size_bytes or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +89,14 @@ def discover(
     environ = os.environ if environ is None else environ
     usable = sorted(affinity & set(online) if online else affinity) or sorted(affinity)
     host_bytes = host_memory(root).total_bytes
-    node_of, nodes, denied = _nodes(root, host_bytes)
+    nodes = numa_nodes(root, host_bytes)
     mounts = cgroup_mounts(root)
-    bounds = [host_bytes, memory_limit(mounts), sum(node.memory_bytes for node in nodes) if denied else None]
+    bounds = (host_bytes, memory_limit(mounts), sum(node.memory_bytes for node in nodes.usable))
     return Machine(
         hostname=read_text(root / "proc/sys/kernel/hostname") or os.uname().nodename,
-        processors=_processors(root, usable, node_of),
+        processors=_processors(root, usable, _packages(root, sorted({*online, *usable})), nodes),
         processor_total=max(len(online), len(usable)),
-        nodes=nodes,
+        nodes=nodes.usable,
         memory_bytes=min((bound for bound in bounds if bound), default=0),
         quota_processors=quota_processors(mounts),
         accelerators=accelerators(root, environ, nvml),
@@ -112,54 +118,47 @@ def accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None) -> tu
     )
 
 
-def _processors(root: Path, usable: Sequence[int], node_of: Mapping[int, int]) -> tuple[Processor, ...]:
-    core_of: dict[int, tuple[int, int]] = {}
+def _processors(
+    root: Path, usable: Sequence[int], package_of: Mapping[int, int], nodes: Nodes
+) -> tuple[Processor, ...]:
+    core_of: dict[int, int] = {}
     first_of: dict[tuple[int, int], int] = {}
     for number in usable:
         if number in core_of:
             continue
         topology = root / _CPU / f"cpu{number}/topology"
-        package = max(read_int(topology / "physical_package_id") or 0, 0)
         siblings = read_list(topology / "core_cpus_list") or read_list(topology / "thread_siblings_list")
         if number not in siblings:
             core = read_int(topology / "core_id")
             # Core ids repeat from package to package.
-            first = number if core is None or core < 0 else first_of.setdefault((package, core), number)
-            siblings = (first, number)
-        core_of |= dict.fromkeys(siblings, (min(siblings), package))
-    kind_of = _kinds(root, usable)
+            key = package_of[number], -1 if core is None else core
+            siblings = (number if key[1] < 0 else first_of.setdefault(key, number), number)
+        core_of |= dict.fromkeys(siblings, min(siblings))
+    kind_of = kinds(root, {number: core_of[number] for number in usable})
+    cache_of = {number: cache for cache in last_level_caches(usable, root) for number in cache.processors}
     return tuple(
-        Processor(number, *core_of[number], node_of.get(number, 0), kind_of.get(number, "")) for number in usable
+        Processor(
+            number,
+            core_of[number],
+            package_of[number],
+            home := nodes.home_of.get(number, 0),
+            kind_of.get(number, ""),
+            cache_of.get(number),
+            nodes.memory_of.get(home, ()),
+        )
+        for number in usable
     )
 
 
-def _kinds(root: Path, usable: Sequence[int]) -> dict[int, str]:
-    """Return the kind of each processor's core; nothing where all that are usable are of one kind."""
-    kinds = {number: name for name in _HYBRID for number in read_list(root / f"sys/devices/cpu_{name}/cpus")}
-    if not kinds and read_text(root / _CPU / f"cpu{usable[0]}/cpu_capacity"):
-        kinds = {number: f"capacity {read_text(root / _CPU / f'cpu{number}/cpu_capacity')}" for number in usable}
-    return kinds if len({kinds.get(number, "") for number in usable}) > 1 else {}
-
-
-def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[NumaNode, ...], bool]:
-    """Return each processor's node, the nodes whose memory we may use, and whether others are denied us."""
-    node_of: dict[int, int] = {}
-    every: list[NumaNode] = []
-    for number in numbered(root / _NODE, "node"):
-        directory = root / _NODE / f"node{number}"
-        node_of |= dict.fromkeys(read_list(directory / "cpulist"), number)
-        memory = fields(read_text(directory / "meminfo"), ":").get(f"Node {number} MemTotal", "")
-        every.append(NumaNode(number, kilobytes(memory)))
-    if not every:
-        return {}, (NumaNode(0, host_bytes),), False
-    listed = fields(read_text(root / "proc/self/status"), ":").get("Mems_allowed_list", "")
-    allowed = to_list(listed)
-    nodes = tuple(node for node in every if node.id in allowed) or tuple(every)
-    return node_of, nodes, len(nodes) < len(every)
-
-
-def model_name(root: Path = Path("/")) -> str:
-    # The first processor says it, and the kernel samples every other's clock to make the rest of the file.
-    values = fields(read_text(root / "proc/cpuinfo", limit_bytes=8192), ":")
-    names = ("model name", "cpu model", "Model", "cpu", "Hardware")
-    return next((values[name] for name in names if values.get(name)), os.uname().machine)
+def _packages(root: Path, online: Sequence[int]) -> dict[int, int]:
+    """Return each processor's socket, numbered from 0: the kernel's ids may be -1, repeat, or leave gaps."""
+    named: dict[int, tuple[int, int]] = {}
+    for number in online:
+        if number in named:
+            continue
+        topology = root / _CPU / f"cpu{number}/topology"
+        socket = max(read_int(topology / "physical_package_id") or 0, 0)
+        members = read_list(topology / "package_cpus_list") or read_list(topology / "core_siblings_list")
+        named |= dict.fromkeys(members, (socket, min(members))) if number in members else {number: (socket, -1)}
+    position = {name: position for position, name in enumerate(sorted(set(named.values())))}
+    return {number: position[name] for number, name in named.items()}

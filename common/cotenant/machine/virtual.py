@@ -36,7 +36,7 @@ def _hypervisor(root: Path) -> str:
     flags = fields(read_text(root / "proc/cpuinfo", limit_bytes=8192), ":").get("flags", "")
     kind = read_text(root / "sys/hypervisor/type")
     # Without the processor's flag (other architectures) the device tree says it.
-    compatible = read_text(root / "proc/device-tree/hypervisor/compatible").rstrip("\0")
+    compatible = read_text(root / "proc/device-tree/hypervisor/compatible")
     if "hypervisor" not in flags.split() and not kind and not compatible:
         return ""
     words = [read_text(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]

@@ -72,7 +72,7 @@ def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) ->
         )
     if launcher == "slurm" and not slurm.in_job(environ):
         raise CotenantError(
-            "--launcher slurm: this is no Slurm job.", "Start it by sbatch or salloc: docs/nodes.md has a script."
+            "--launcher slurm: this is no Slurm job.", "Start it by sbatch or salloc: docs/clusters.md has a script."
         )
     if launcher == "local" and (flags.nodes or 1) > 1:
         raise CotenantError(f"--launcher local is one host, and --nnodes {flags.nodes} are more.", "Use torchrun.")

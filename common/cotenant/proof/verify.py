@@ -15,10 +15,10 @@ import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import RECORD, ArchiveManifest, sha256
-from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.identity import with_efficiency
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Launched, Started, parsed
+from cotenant.results.rates import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.record import Record, counted, rated, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, text_column
+from cotenant.report.kept import counted
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.results.record import UNAUDITED
@@ -165,11 +166,11 @@ def capacity_grid(answers: Sequence[Carried]) -> Grid:
                 "" if alone.processes is None else many(alone.processes, "task"),
             ]
         facts.append("" if found.memory_users is None else f"memory holds {found.memory_users}")
-        made = {estimate.users: (found, estimate, "r") for estimate in found.searched}
-        made |= {users: (found, estimate, "L") for users, estimate in found.confirmed.items()}
+        made = {estimate.users: (found, estimate, "rounds") for estimate in found.searched}
+        made |= {users: (found, estimate, "launches") for users, estimate in found.confirmed.items()}
         rows = [row(COLUMNS, made[users]) for users in sorted(made)]
         groups.append(RowGroup(rows, found.label, joined("; ", *facts)))
-    note = "n: r rounds of blocks of one launch, L launches of so many users. least: of the user that has least."
+    note = "n: rounds of blocks of one launch, or launches of so many users. least: of the user that has least."
     return Grid(COLUMNS, groups, notes=[((note, "dim"),)])
 
 
@@ -194,7 +195,7 @@ COLUMNS: Sequence[Column[Line]] = (
     Column("users", lambda line: number(line[1].users, str, "users")),
     Column("least", _least),
     Column("95 % interval", _interval),
-    Column("n", lambda line: Cell(f"{line[1].n}{line[2]}", {"n": line[1].n})),
+    Column("n", lambda line: Cell(counted(line[1].n, line[2]), {"n": line[1].n})),
     text_column("", lambda line: line[1].standing(line[0].requirement.log), "standing"),
 )
 

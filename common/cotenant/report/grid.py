@@ -15,6 +15,8 @@ Words = tuple[tuple[str, str], ...]
 Value = str | int | float | None
 Seen = Literal["everywhere", "files", "screens"]
 
+COMMAND = "cyan"
+"""The style of a command; its line is not folded, so that it can be pasted."""
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
@@ -23,7 +25,8 @@ class Cell:
     """One value of a row: `text` for people; `values` for programs, by field and with all digits, None for unknown.
 
     `note` stands small beside the text. On a page, `heat` (0 to 100) shades the cell, `link` and `note_link` are the
-    places that text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell a place.
+    places that text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell a place,
+    and `order` is the number by which a column is sorted where the text does not begin with it.
     """
 
     text: str = numbers.ABSENT
@@ -35,6 +38,7 @@ class Cell:
     note_link: str = ""
     links: Sequence[tuple[str, str]] = ()
     anchor: str = ""
+    order: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,8 @@ class Column(Generic[T]):
     """One column: its heading, and the function `of` that makes an item's cell.
 
     An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, the last
-    ones stand on a line below each row, after their headings. `seen`:
+    ones stand on a line below each row, after their headings. Texts of a column with a `least` width are shortened,
+    down to that, where it and the columns before it then have room. `seen`:
     `files` shows it in Markdown only, where a terminal and a page have a heading or a note instead; `screens` on these
     two only. `words` are sentences, which a page may break.
     """
@@ -53,6 +58,7 @@ class Column(Generic[T]):
     optional: bool = False
     seen: Seen = "everywhere"
     words: bool = False
+    least: int = 0
 
 
 BLANK = Cell("")
@@ -172,12 +178,16 @@ def number(value: float | None, show: Callable[[float], str], name: str = "") ->
 
 
 class Measurement(NamedTuple):
-    """A number, its 95 % interval or None, its n as written for people, and the counts that programs read."""
+    """A number, its 95 % interval or None, its n as written for people, and the counts that programs read.
+
+    `once` says that the reason for no interval is a single launch.
+    """
 
     value: float
     interval: tuple[float, float] | None
     n: str
     counts: Sequence[Value] = ()
+    once: bool = False
 
 
 def measured_columns(
@@ -197,9 +207,9 @@ def measured_columns(
     def cell(part: int, item: T) -> Cell:
         if (measurement := of(item)) is None:
             return Cell()
-        value, interval, n, counts = measurement
+        value, interval, n, counts, once = measurement
         values = dict(zip(fields, (value, *(interval or (None, None)), *counts), strict=False))
-        return (Cell(show(value), values), Cell(numbers.span(interval, span, n)), Cell(n))[part]
+        return (Cell(show(value), values), Cell(numbers.span(interval, span, once)), Cell(n))[part]
 
     headings = (heading, "95 % interval", n)
     return [Column(name, partial(cell, part), **more) for part, name in enumerate(headings)]

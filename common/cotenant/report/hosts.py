@@ -23,7 +23,7 @@ from cotenant.report.grid import (
     text_column,
 )
 from cotenant.report.job_cells import tenant_rates, verdict_note
-from cotenant.report.kept import LETTERS, percents
+from cotenant.report.kept import counted, percents
 from cotenant.report.numbers import ABSENT
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.decoded import list_of, mapping_of, text_of
@@ -41,7 +41,7 @@ RATIO = ("ratio", "ratio_low", "ratio_high", "n", "over")
 FIELDS = ("host", "device", "devices", "processors", "jobs", "rated", *RATIO, "verdict")
 LEGEND = (
     "over its like: the rate of a job's slowest user over the median of the hosts with the same device (of two, over "
-    "the other), the geometric mean over n jobs (j; of fewer than three, launches, L) that did equal work, with its "
+    "the other), the geometric mean over n jobs (of fewer than three: launches) that did equal work, with its "
     "95 % t interval."
 )
 
@@ -135,7 +135,7 @@ def host_sentences(summary: Summary) -> list[str]:
 def _rate(line: HostLine) -> Measurement | None:
     if (rate := line.rate) is None:
         return None
-    return Measurement(rate.ratio, rate.interval, f"{rate.n}{LETTERS[rate.over]}", (rate.n, rate.over))
+    return Measurement(rate.ratio, rate.interval, counted(rate.n, rate.over), (rate.n, rate.over))
 
 
 def _count(name: str, line: HostLine) -> Cell:

@@ -1,4 +1,4 @@
-"""Describes a job in a table: its verdict, its bound, its findings, its loss to neighbours, each as one cell."""
+"""Describes a job in a table: its users' rates, its verdict, its findings, what it keeps, each as one cell."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cotenant.frames import pl
-from cotenant.report.grid import Cell
-from cotenant.report.kept import around, count, kept_fields
-from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, TOO_SMALL, percent, rates
+from cotenant.report.grid import Cell, Value
+from cotenant.report.kept import around, kept_fields
+from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, TOO_SMALL, at_one_scale, percent, rates
 from cotenant.report.problems import finding_counts
 from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
 from cotenant.results.record import CLEAN, SUSPECT, UNAUDITED
+from cotenant.stats.kept import joint
 from cotenant.text import joined
 
 INTERFERENCE = (*kept_fields("interference"), "interference_quick")
@@ -45,8 +46,10 @@ def verdict_cell(verdict: str, note: str) -> Cell:
 
 
 def verdict_note(job: JobSummary) -> str:
-    """Return the worst warning's rule, and whether the program reported its own number, unaudited."""
-    return joined(", ", worst_rule(job).replace("_", " "), "" if is_audited(job) else UNAUDITED)
+    """Return the rule behind a verdict, what bounds the rate, and whether rates alone are suspect or all unaudited."""
+    rule = (worst_rule(job) or job.error).replace("_", " ")
+    alone = f"alone {SUSPECT}" if job.alone is not None and job.alone.doubts else ""
+    return joined(", ", rule, bound(job), alone, "" if is_audited(job) else UNAUDITED)
 
 
 def is_audited(job: JobSummary) -> bool:
@@ -82,17 +85,46 @@ def findings_cell(job: JobSummary) -> Cell:
     return Cell(finding_counts(job.findings), values, link="findings" if job.findings else "")
 
 
-def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
-    """Return `4.6 % (3.9..5.2 %, 5L)`: the share lost to neighbours, its interval, and its n."""
+def kept_cell(job: JobSummary) -> Cell:
+    """Return `95 % (94-96)`: the share of its rate alone that each user keeps; programs read what all lose."""
+    if not job.shares or job.alone is None:
+        return Cell(values=interference(job))
+    kept = joint(job.shares)
+    ends = around(kept, lambda low, high: f"{100 * low:.0f}-{100 * high:.0f}")
+    return Cell(f"{100 * kept.value:.0f} % ({ends})", interference(job))
+
+
+def interference(job: JobSummary, tenant: str | None = None) -> dict[str, Value]:
+    """Return the share that a tenant, or the node, loses to neighbours, with its interval and n."""
     kept = job.kept.get(tenant)
     if kept is None or job.alone is None:
-        return Cell()
+        return {}
     # The loss is lowest where the kept share is highest.
     high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
-    parts = [around(kept, lambda least, most: f"{100 * (1 - most):.1f}..{percent(1 - least)}"), count(kept)]
-    parts += ["quick"] * job.alone.quick + [f"alone {SUSPECT}"] * bool(job.alone.doubts)
     values = (1 - kept.value, low, high, kept.n, kept.over, int(job.alone.quick))
-    return Cell(percent(1 - kept.value), dict(zip(INTERFERENCE, values, strict=True)), note=f"({', '.join(parts)})")
+    return dict(zip(INTERFERENCE, values, strict=True))
+
+
+def users_heading(jobs: Sequence[JobSummary]) -> str:
+    """Return the heading over the rates of jobs' users; it says so where only the lowest and highest stand below."""
+    counts = {len(job.tenants) for job in jobs if job.tenants}
+    if max(counts, default=0) <= SHOWN_TENANTS:
+        return "each user"
+    return f"{counts.pop()} users: lowest-highest" if len(counts) == 1 else "each, or lowest-highest"
+
+
+def users_cell(job: JobSummary) -> Cell:
+    """Return every user's rate at the scale that `rate_unit` names, or of many the lowest and the highest."""
+    found = [estimate.rate for estimate in job.tenants.values()]
+    if len(found) > SHOWN_TENANTS:
+        return Cell("-".join(at_one_scale([min(found), max(found)])[0]), order=min(found))
+    return Cell(" ".join(at_one_scale(found)[0]), order=found[0]) if found else Cell()
+
+
+def rate_unit(job: JobSummary) -> str:
+    """Return the unit of its users' rates, with the letter of their scale: `k image/s`."""
+    _, letter = at_one_scale([estimate.rate for estimate in job.tenants.values()])
+    return f"{letter} {job.unit}/s".lstrip() if job.unit else letter or ABSENT
 
 
 def tenant_rates(job: JobSummary) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from cotenant.report.answer import UNNAMED, answers
+from cotenant.report.basis import basis
 from cotenant.report.grid import (
+    COMMAND,
     Cell,
     Column,
     Grid,
@@ -28,19 +31,22 @@ from cotenant.report.job_cells import (
     INTERFERENCE,
     STEPS,
     all_measured_once,
-    bound,
     findings_cell,
-    interference_cell,
+    interference,
     job_verdict_cell,
+    kept_cell,
+    rate_unit,
     shared,
     steps_cell,
-    tenant_rates,
+    users_cell,
+    users_heading,
     within_cell,
     worst_over_best_cell,
 )
+from cotenant.report.kept import counted
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.numbers import ABSENT, at_most, percent, together_percent
+from cotenant.report.numbers import at_most, percent, together_percent
 from cotenant.report.problems import first_steps, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.launches import grouped
@@ -57,20 +63,18 @@ FIELDS = (
     *STEPS,
 )
 OF_N = (
-    "rate: the median over a user's observations, the geometric mean over launches; of all users their sum. n: L "
-    "launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of a "
-    "single launch's only user, with the interval of their median."
+    "all users: the sum of their rates, over launches the geometric mean. n: launches, with the 95 % t interval of "
+    "their mean (3 and more) and the spread between them; or the observations of a single launch's only user, with the "
+    "interval of their median."
 )
 WITHIN = "within a launch"
+LEAST_NAME, LEAST_UNIT, LEAST_VERDICT = 11, 7, 13
+"""Characters to which names, units and verdicts are shortened on a narrow terminal."""
 OF_WITHIN = (
     "within a launch: half the 95 % interval of the median of a launch's observations, per user (of several launches "
     "the widest); another launch may lie outside of it."
 )
 OF_WORST = "worst/best (the user that is slower than the others beyond noise)."
-OF_INTERFERENCE = (
-    "interference: 1 - rate together / rate alone in the slice, with its 95 % interval over L launches, or r rounds or "
-    "o observations of one; --table interference has it per user."
-)
 OF_STEPS = (
     "p50, p99 of a step: of the user and launch whose p99 is the slowest, with p99's exact 95 % interval over its n "
     "steps, taken as independent."
@@ -103,7 +107,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
     notes += lines_below(summary.losses, summary.notes, summary.findings)
     for step in first_steps(summary.findings):
         rule = step.finding.rule.replace("_", " ")
-        notes.append((("first: ", "bold"), (step.command, ""), (f"  [{rule}: {step.jobs}]", "dim")))
+        notes.append(((f"first, {rule} of {step.jobs}: ", "bold"), (step.command, COMMAND)))
     notes += [((text, "bold"),) for text in answers(summary)]
     return Grid(columns, groups, notes=notes, fields=FIELDS, document=document)
 
@@ -112,28 +116,22 @@ def explanations(summary: Summary) -> list[str]:
     """Return the meanings of its grid's columns that are not empty."""
     once = all_measured_once(summary.jobs)
     shown = {
+        basis(summary.jobs): True,
         f"{OF_N} {OF_WORST}": bool(summary.jobs),
         OF_WITHIN: any(within_cell(job, once) != Cell() for job in summary.jobs),
-        OF_INTERFERENCE: any(job.kept for job in summary.jobs),
         OF_STEPS: any(steps_cell(job) != Cell() for job in summary.jobs),
         OF_CEILING: any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs),
     }
-    return [text for text, needed in shown.items() if needed]
+    return [text for text, needed in shown.items() if text and needed]
 
 
 def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Sequence[Column[JobSummary]]:
-    anchors = rule_anchors(summary.findings)
     links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
     of_node: Sequence[Column[JobSummary]] = rate_columns(lambda job: job.node)
     rate, *of_launches = of_node
     return (
         *place_columns(lambda job: job, "suite", "host"),
-        Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
-        text_column("each user", tenant_rates),
-        text_column("unit", _unit),
-        Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
-        text_column("bound", lambda job: bound(job) or ABSENT, optional=True),
-        Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True),
+        *main_columns(summary.jobs, links, rule_anchors(summary.findings)),
         replace(rate, heading="all users"),
         *(replace(column, optional=True) for column in of_launches if not once),
         Column(WITHIN, lambda job: within_cell(job, once), left=True, optional=True),
@@ -150,7 +148,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
             optional=True,
         ),
         text_column("group", lambda job: job.group),
-        Column("interference", interference_cell, optional=True),
+        Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
         Column("p50, p99 of a step", steps_cell, optional=True),
         Column(
             "device load",
@@ -164,8 +162,27 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
     )
 
 
-def _unit(job: JobSummary) -> str:
-    return f"{job.unit}/s" if job.unit else ABSENT
+def main_columns(
+    jobs: Sequence[JobSummary],
+    links: Mapping[JobSummary, str] = MappingProxyType({}),
+    anchors: Mapping[str, str] = MappingProxyType({}),
+) -> Sequence[Column[JobSummary]]:
+    """Return the columns of a suite's end, with which a report's begin; `basis` says their n and intervals.
+
+    `links` and `anchors` are the places of jobs and of rules on a page.
+    """
+    return (
+        Column(
+            "job",
+            lambda job: Cell(job.label, _named(job) | _computed(job), link=links.get(job, "")),
+            left=True,
+            least=LEAST_NAME,
+        ),
+        Column(users_heading(jobs), users_cell, left=True),
+        text_column("unit", rate_unit, least=LEAST_UNIT),
+        Column("kept", kept_cell, left=True, optional=True),
+        Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True, least=LEAST_VERDICT, words=True),
+    )
 
 
 def _overlaps(jobs: Sequence[JobSummary]) -> set[float]:
@@ -189,8 +206,10 @@ def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
     def rate(item: T) -> Measurement | None:
         if (estimate := of(item)) is None:
             return None
-        n = f"{estimate.launches}L" if estimate.observations is None else f"{estimate.observations}o"
-        return Measurement(estimate.rate, estimate.interval, n, (estimate.launches, estimate.observations))
+        launches, observations = estimate.launches, estimate.observations
+        n = counted(launches, "launches") if observations is None else counted(observations, "observations")
+        once = observations is None and launches == 1
+        return Measurement(estimate.rate, estimate.interval, n, (launches, observations), once)
 
     def spread(item: T) -> Cell:
         estimate = of(item)
@@ -206,7 +225,7 @@ OF_TENANT: Sequence[Column[Estimate]] = rate_columns(lambda estimate: estimate)
 def _tenant_records(job: JobSummary) -> Iterator[Row]:
     for tenant, estimate in job.tenants.items():
         own = {"tenant": tenant, **row(OF_TENANT, estimate).record}
-        yield Row(values={**_named(job), **own, **interference_cell(job, tenant).values})
+        yield Row(values={**_named(job), **own, **interference(job, tenant)})
 
 
 def _named(job: JobSummary) -> dict[str, Value]:

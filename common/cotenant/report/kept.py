@@ -13,15 +13,14 @@ from cotenant.report.grid import Cell, Column, Measurement, T, Value, Words, mea
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches
 
-LETTERS = {"rounds": "r", "observations": "o", "launches": "L", "jobs": "j"}
-OF_N = "n: L launches, r rounds of blocks or o observations of one launch, beside which another may differ, j jobs."
+ONE = {"rounds": "round", "observations": "observation", "launches": "launch", "jobs": "job"}
+OF_N = "n: of rounds (of taking turns) or observations, which are of one launch, another launch may differ."
 QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
 QUICKLY = " (quick baseline)"
 BLOCKS = (
     "blocks: alone and beside each other by turns within one launch, the neighbours held still meanwhile; alone is the "
     "rate beside them over what is kept."
 )
-ONCE = "measured once"
 SINGLE = "Measured once: no interval over launches, and another launch may differ."
 STEPS_HEADING = "p50, p95, p99 of a step"
 OF_STEPS = f"{STEPS_HEADING}: medians over launches, of a job whose steps somebody waits for."
@@ -43,12 +42,12 @@ def around(kept: Kept, show: Callable[[float, float], str] = numbers.ratio_inter
     """Return the interval, or why there is none."""
     if kept.interval is not None:
         return show(*kept.interval)
-    return ONCE if kept.n == 1 else numbers.TOO_SMALL
+    return numbers.ONCE if kept.n == 1 else numbers.TOO_SMALL
 
 
-def count(kept: Kept) -> str:
-    """Return the n of a share: `3L` for launches, `8r` for rounds."""
-    return f"{kept.n}{LETTERS[kept.over]}"
+def counted(n: int, over: str) -> str:
+    """Return an n in words: `3 launches`, `1 round`."""
+    return f"{n} {ONE[over] if n == 1 else over}"
 
 
 def shown(kept: Kept) -> str:
@@ -89,7 +88,8 @@ def kept_columns(
     def cell(part: int, item: T) -> Cell:
         if (kept := of(item)) is None:
             return Cell()
-        return (Cell(numbers.ratio(kept.value), kept_values(kept, name)), Cell(around(kept)), Cell(count(kept)))[part]
+        values, n = kept_values(kept, name), counted(kept.n, kept.over)
+        return (Cell(numbers.ratio(kept.value), values), Cell(around(kept)), Cell(n))[part]
 
     headings = (heading, "95 % interval", "n")
     return [Column(title, partial(cell, part), optional=optional) for part, title in enumerate(headings)]
@@ -107,7 +107,9 @@ def rates_over_launches(
 
     def rate(item: T) -> Measurement | None:
         across = of(item)
-        return None if across is None else Measurement(across.rate, across.interval, str(across.n), (across.n,))
+        if across is None:
+            return None
+        return Measurement(across.rate, across.interval, str(across.n), (across.n,), once=across.n == 1)
 
     return measured_columns(heading, rate, rate_fields(name), optional=optional)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 ABSENT = "-"
 TOO_SMALL = "too few runs"
+ONCE = "measured once"
 SHOWN_TENANTS = 4
 _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, ""))
 
@@ -19,7 +20,7 @@ def rate(value: float) -> str:
 def rates(values: Sequence[float], between: str) -> str:
     """Return the rates of a launch's tenants; for many only their number, the slowest and the fastest."""
     if len(values) > SHOWN_TENANTS:
-        return f"{len(values)}: {rate(min(values))}..{rate(max(values))}"
+        return f"{len(values)} users: {interval(min(values), max(values))}"
     return between.join(map(rate, values)) or ABSENT
 
 
@@ -28,17 +29,36 @@ def interval(low: float, high: float) -> str:
     return _scaled(low, high)
 
 
+def at_one_scale(values: Sequence[float]) -> tuple[list[str], str]:
+    """Return values at the scale of the greatest, and the letter of that scale: `18.20` and `17.80`, `k`.
+
+    A value that is no positive number is a dash.
+    """
+    greatest = max(values, default=0.0)
+    scale, letter = next(((scale, letter) for least, scale, letter in _SCALES if greatest >= least), (1.0, ""))
+    return [f"{value / scale:#.4g}".rstrip(".") if _is_shown(value) else ABSENT for value in values], letter
+
+
+def _is_shown(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
 def _scaled(*values: float) -> str:
-    """Return values at the scale of the last one; a dash if one of them is no positive number."""
-    if not all(math.isfinite(value) and value > 0 for value in values):
+    """Return values at one scale; a dash if one of them is no positive number."""
+    if not all(map(_is_shown, values)):
         return ABSENT
-    scale, letter = next((scale, letter) for least, scale, letter in _SCALES if values[-1] >= least)
-    return "-".join(f"{value / scale:#.4g}".rstrip(".") for value in values) + letter
+    texts, letter = at_one_scale(values)
+    return "-".join(texts) + letter
 
 
-def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval, n: str = "") -> str:
-    """Return an interval; without one, say that there is one launch (`n` is `1` or `1L`), or that there are too few."""
-    return show(*ends) if ends is not None else "1 run" if n in ("1", "1L") else TOO_SMALL
+def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval, once: bool = False) -> str:
+    """Return an interval; without one, say that there is one launch if it was measured `once`, else too few."""
+    return show(*ends) if ends is not None else ONCE if once else TOO_SMALL
+
+
+def extent(values: Sequence[float], show: Callable[[float], str] = "{:.0f}".format) -> str:
+    """Return the least and the greatest of values: `10 to 12`, or `12` where these look alike."""
+    return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))
 
 
 def ratio(value: float) -> str:

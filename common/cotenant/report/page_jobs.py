@@ -174,7 +174,7 @@ def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) ->
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
     took = _seconds(*launch.columns("start_time", "end_time").row(0))
-    return Picture(picture, f"Newest launch (R{run_id})", joined("; ", overlap, skew, took, merged))
+    return Picture(picture, f"Newest launch (repetition {run_id})", joined("; ", overlap, skew, took, merged))
 
 
 def _seconds(start: str, end: str) -> str:

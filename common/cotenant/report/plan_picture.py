@@ -113,7 +113,8 @@ def _boxes(plan: Document, width: int) -> Columns:
     shown: list[tuple[str, list[Text]]] = []
     for box in boxes:
         socket = "" if box["package"] is None else f"socket {box['package']}"
-        node = f"node {box['node']}, {_size(box['memory_bytes'])}" if several else ""
+        size = _size(box["memory_bytes"]) if box["memory_bytes"] else ""
+        node = joined(", ", f"node {box['node']}", size) if several else ""
         rows = [*_core_rows(box["cores"], letters, ids, room)] or [Text("no processors", "dim")]
         shown.append((joined(", ", socket, node), [*rows, *_device_lines(box["devices"], letters, room)]))
     if homeless := plan["homeless_devices"]:

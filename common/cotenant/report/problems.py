@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
 from cotenant.frames import pl
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
+from cotenant.report.grid import COMMAND, STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.identity import job_and_cell
@@ -201,12 +201,14 @@ def _without(words: Sequence[str], changed: Sequence[str]) -> list[str]:
     return [word for before, word in pairs if before not in flags and word.partition("=")[0] not in flags]
 
 
-def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
-    """Yield a line for each of the gravest findings, with the command that mends it where there is one."""
+def to_do(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
+    """Yield the gravest findings with their remedies, and below each the command that mends it where there is one."""
     for step in _steps(findings)[:MOST_AT_END]:
         finding = step.finding
-        said = (f"{finding.severity}: ", STYLES[finding.severity]), (finding.sentence or finding.rule, "")
-        yield *said, (f"  [{step.jobs}]", "dim"), (f"  {step.command}" if step.command else "", "bold")
+        said = f"{finding.sentence} {finding.remedy}".strip() or finding.rule
+        yield (f"{finding.severity}: ", STYLES[finding.severity]), (said, ""), (f"  [{step.jobs}]", "dim")
+        if step.command:
+            yield ((f"  {step.command}", COMMAND),)
 
 
 def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
@@ -229,7 +231,7 @@ def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
         why = f"{outcome}: {printable(message)}".removesuffix(": ")
         aborted = sum(loss.aborted for loss in alike)
         more = f"  [{aborted} more aborted with it]" if aborted else ""
-        lines.append(((f"{job} R{run_id} {users}: ", "bold"), (why, ""), (more, "dim")))
+        lines.append(((f"{job}, repetition {run_id}, {users}: ", "bold"), (why, ""), (more, "dim")))
     return lines
 
 

@@ -21,7 +21,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, present
+from cotenant.report.grid import COMMAND, Cell, Column, Grid, Row, RowGroup, Words, present
 from cotenant.text import csv_cell, markdown_cell, printable, visible
 
 if TYPE_CHECKING:
@@ -100,11 +100,37 @@ def _heading(group: RowGroup, width: int) -> Iterator[Text]:
 
 def _line(words: Words) -> Text:
     """Return a line with its spaces as the view wrote them."""
-    return Text.assemble(*((_WORD.sub(lambda word: printable(word[0]), text), style) for text, style in words))
+    parts = [(_WORD.sub(lambda word: printable(word[0]), text), style) for text, style in words]
+    return Text.assemble(*parts, no_wrap=any(style == COMMAND for _, style in words))
 
 
 def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
+
+
+def _shortened(text: str, room: int, column: Column[Any]) -> str:
+    """Return as much of a text as has room: the beginning of words, beginning and end of a name."""
+    if cell_len(text) <= room:
+        return text
+    end = "" if column.words else text[len(text) - room // 3 :]
+    while cell_len(text) + cell_len(end) >= room:
+        text = text[:-1]
+    return f"{text.rstrip()}…{end}"
+
+
+def _fitted(columns: Sequence[Column[Any]], widths: Sequence[int], width: int) -> Sequence[int]:
+    """Return the widths, with those of `least` columns less where these and the columns before them then fit."""
+    for count in (count for count in range(len(columns), 0, -1) if columns[count - 1].least):
+        fitted, excess = [*widths], sum(widths[:count]) + GAP * (count - 1) - width
+        places = [at for at, column in enumerate(columns[:count]) if column.least]
+        while excess > 0:
+            widest = max(places, key=lambda at: fitted[at] - columns[at].least)
+            if fitted[widest] <= columns[widest].least:
+                break
+            fitted[widest], excess = fitted[widest] - 1, excess - 1
+        if excess <= 0:
+            return fitted
+    return widths
 
 
 class _Table:
@@ -119,6 +145,8 @@ class _Table:
             max(map(cell_len, (printable(column.heading), *(_text(row.cell(column)) for row in rows))))
             for column in columns
         ]
+        if self.headed:
+            widths = [*_fitted(columns, widths, width)]
         ends = accumulate(own + GAP for own in widths)
         fitting = max(1, sum(end - GAP <= width for end in ends)) if self.headed else len(columns)
         self.columns, self.below, self._widths = columns[:fitting], columns[fitting:], widths[:fitting]
@@ -140,7 +168,8 @@ class _Table:
     def _aligned(self, cells: Sequence[Cell], style: str = "") -> Text:
         line = Text(" " * self._indent, no_wrap=self.headed)
         for column, cell, width in zip(self.columns, cells, self._widths, strict=True):
-            text = Text.assemble((_text(cell), cell.style or style))
+            shown = _shortened(_text(cell), width, column) if column.least else _text(cell)
+            text = Text.assemble((shown, cell.style or style))
             text.align("left" if column.left else "right", width)
             line.append_text(text).append(" " * GAP)
         line.rstrip()

@@ -12,6 +12,7 @@ from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Measurement, RowGroup, measured_columns, number, row
+from cotenant.report.kept import counted
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
 from cotenant.results.columns import equal_columns
@@ -216,7 +217,8 @@ def _cell(point: ScalingPoint) -> Cell:
 
 def _measured(point: ScalingPoint) -> Measurement:
     across = across_launches(point.rates)
-    return Measurement(across.rate, across.interval, f"{across.n}L", (across.n, across.spread))
+    n, once = counted(across.n, "launches"), across.n == 1
+    return Measurement(across.rate, across.interval, n, (across.n, across.spread), once)
 
 
 def _worth(

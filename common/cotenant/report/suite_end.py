@@ -1,8 +1,7 @@
-"""Prints a suite's end: a row per tenant, failures and the worst findings, and the rate that each user really gets."""
+"""Prints a suite's end: a row per job, what users keep in a sentence, and the first things to do."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,22 +10,86 @@ from cotenant.finding import Finding
 from cotenant.frames import pl
 from cotenant.report import scaling
 from cotenant.report.answer import answers
-from cotenant.report.beside import outside_pairs
+from cotenant.report.basis import basis
+from cotenant.report.beside import mix_blocks, outside_pairs
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
-from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
+from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, table, word
 from cotenant.report.interference import interference_grid
-from cotenant.report.job_cells import bound, interference_cell, shared, verdict_cell, verdict_note
-from cotenant.report.jobs import OF_N, rate_columns
+from cotenant.report.job_cells import shared, verdict_cell, verdict_note
+from cotenant.report.jobs import OF_N, main_columns, rate_columns
 from cotenant.report.numbers import at_most
-from cotenant.report.problems import MOST_AT_END, gravest, lines_below
+from cotenant.report.pressure import pressure_curves, pressure_grid
+from cotenant.report.problems import MOST_AT_END, lines_below, to_do
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import TENANT
 from cotenant.results.record import INVALID
 from cotenant.text import joined, many
 
-OF_N_IN_SHORT = "rate: the median; of all users their sum. n: o observations of one launch, L launches."
+
+def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
+    """Yield the grids at a suite's end: a duet's verdict; else the jobs, what pairs, pressure and scaling ask for, the
+    answer, a sentence on each user's share, and the gravest findings without those that were `printed` before.
+
+    If `verbose`, also a row per user, the measures of mixes, the full cost of neighbours, and all findings.
+    """
+    if summary.in_duets:
+        yield duets_grid(summary.in_duets)
+        return
+    yield jobs_at_end(summary)
+    yield _lines([*lines_below(summary.losses, (), ())])
+    if verbose:
+        yield from (grid for grid in (users_grid(summary), mix_grid(outside_pairs(summary))) if grid.groups)
+        yield interference_grid(summary)
+    if (pairs := pairs_grid(summary)).groups:
+        yield pairs
+    if curves := pressure_curves(summary):
+        yield pressure_grid(curves)
+    if scales := _scaling(summary, verbose):
+        yield scaling.scaling_grid(scales)
+    if share := observed_words(summary):
+        yield _lines([((f"{share[0].upper()}{share[1:]}.", "dim"),)])
+    yield _lines([((text, "bold"),) for text in answers(summary)])
+    below = lines_below((), summary.notes, summary.findings, verbose) if verbose else _to_do(summary, printed)
+    yield _lines([*below])
+
+
+def jobs_at_end(summary: Summary) -> Grid:
+    """Return a row per job, without the jobs of pairs, which the matrix of pairs shows."""
+    mixes = {block.mix for block in mix_blocks(summary)} - {block.mix for block in outside_pairs(summary)}
+    jobs = [job for job in summary.jobs if job.mix not in mixes]
+    text = basis(jobs)
+    return table(main_columns(jobs), jobs, notes=[((text, "dim"),)] if text else [])
+
+
+def _lines(lines: Sequence[Words]) -> Grid:
+    return Grid((), (), notes=lines)
+
+
+def _to_do(summary: Summary, printed: Collection[Finding]) -> Iterator[Words]:
+    before = {(finding.rule, finding.sentence) for finding in printed}
+    new = [
+        finding
+        for finding in summary.findings
+        if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
+    ]
+    yield from to_do(new)
+    if len(new) > MOST_AT_END:
+        yield ((f"{many(len(new) - MOST_AT_END, 'more finding')}: --verbose and report show them.", "dim"),)
+
+
+def _scaling(summary: Summary, verbose: bool) -> scaling.Curves:
+    """Return the curves of several points, where the suite has nothing else or all is asked for."""
+    try:
+        curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
+    except CotenantError:
+        return {}
+    on_curves = {point.job for points in curves.values() for point in points}
+    return curves if verbose or on_curves >= {job.name for job in summary.jobs} else {}
+
+
+# A row per user
 
 
 class TenantLine(NamedTuple):
@@ -47,45 +110,25 @@ TENANTS: Sequence[Column[TenantLine]] = (
 )
 
 
-def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
-    """Return a row per tenant, grouped by job, and one of all of them where there are several.
-
-    Failures and the worst findings stand below, without those that were `printed` before; if `verbose`, all findings,
-    the launches left out, and the columns' full meanings.
-    """
+def users_grid(summary: Summary) -> Grid:
+    """Return a row per tenant, grouped by job, and one of all of them where there are several."""
     groups = [
         RowGroup([row(TENANTS, line) for line in _tenant_lines(job, summary)], job.label, _job_facts(job))
         for job in summary.jobs
     ]
-    if verbose:
-        notes: list[Words] = [((OF_N, "dim"),), *lines_below(summary.losses, summary.notes, summary.findings, verbose)]
-    else:
-        before = {(finding.rule, finding.sentence) for finding in printed}
-        new = [
-            finding
-            for finding in summary.findings
-            if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
-        ]
-        notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), ()), *gravest(new)]
-        if len(new) > MOST_AT_END:
-            notes.append(((f"{many(len(new) - MOST_AT_END, 'more finding')}: --verbose and report show them.", "dim"),))
-    return Grid(TENANTS, groups, notes=notes, joined=True)
+    return Grid(TENANTS, groups, notes=[((OF_N, "dim"),)], joined=True)
 
 
 def _job_facts(job: JobSummary) -> str:
     """Return the facts that all tenants of a job share."""
     parts = [
         f"{job.unit}/s" if job.unit else "",
-        bound(job),
         shared(job),
         f"isolation {job.isolation}" if job.isolation else "",
     ]
     if (even := job.evenness) is not None:
         slowest = f" (user {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
-    if None in job.kept:
-        interference = interference_cell(job)
-        parts.append(f"interference {interference.text} {interference.note}")
     return joined("; ", *parts)
 
 
@@ -107,27 +150,3 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
             verdict = job.verdict if len(job.tenants) == 1 else ""
         doubt = verdict_note(job) if verdict == job.verdict else ""
         yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
-
-
-def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
-    """Yield the grids at a suite's end: a duet's verdict; else the tenants, the shares that different jobs keep beside
-    each other, the scaling curves, and last the answer, a sentence on each user's share.
-
-    Before the answer comes the share of time that was observed; if `verbose`, also the full cost of neighbours.
-    """
-    if summary.in_duets:
-        yield duets_grid(summary.in_duets)
-        return
-    if summary.jobs or not summary.pressed:
-        yield tenants_grid(summary, printed, verbose)
-    beside = [mix_grid(outside_pairs(summary)), pairs_grid(summary)]
-    if verbose:
-        beside.append(interference_grid(summary))
-    yield from (grid for grid in beside if grid.groups)
-    with contextlib.suppress(CotenantError):
-        curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
-        if curves:
-            yield scaling.scaling_grid(curves)
-    if share := observed_words(summary):
-        yield Grid((), (), notes=[((f"{share[0].upper()}{share[1:]}.", "dim"),)])
-    yield Grid((), (), notes=[((text, "bold"),) for text in answers(summary)])

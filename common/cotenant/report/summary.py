@@ -42,7 +42,7 @@ from cotenant.results.launches import (
     why_left_out,
 )
 from cotenant.results.newest import newest_in
-from cotenant.results.record import CLEAN, SUSPECT
+from cotenant.results.record import CLEAN, INVALID, SUSPECT
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
 from cotenant.stats.evenness import differences
@@ -116,6 +116,8 @@ class JobSummary:
     together: Side
     sharers: int
     """How many tenants have the same processors; 1 where each has its own."""
+    error: str = ""
+    """The rule of most errors of an INVALID job."""
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
@@ -334,7 +336,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
     only = {who: table.frame.row(at, named=True) for who, at in single}
     lone = next(iter(only.values())) if len(only) == 1 else None
     tenants = {who: estimate([*side.tenants[who].values()], only.get(who)) for who in sorted(side.tenants, key=natural)}
-    first = launches[0]
+    first, failure = launches[0], failure_of(launches)
     return JobSummary(
         suite=first.suite,
         host=first.host,
@@ -347,7 +349,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         evenness=None if table.frame["work_learned"].gather(members).any() else _evenness(counted),
         overlap=min((launch.overlap for launch in counted if launch.overlap is not None), default=None),
         launches=len(launches),
-        failure=failure_of(launches),
+        failure=failure,
         isolation=first.isolation,
         cell=first.cell,
         mix=first.mix,
@@ -358,7 +360,13 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         members=Rows(table, members),
         together=side,
         sharers=max(table.frame["sharers"].gather(members), default=1),
+        error=_most_errors(Rows(table, [at for launch in launches for at in launch.at])) if failure == INVALID else "",
     )
+
+
+def _most_errors(records: Rows) -> str:
+    rules = Counter(records.findings().filter(pl.col("severity") == "error")["rule"])
+    return rules.most_common(1)[0][0] if rules else ""
 
 
 def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:

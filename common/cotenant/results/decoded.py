@@ -21,8 +21,8 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from cotenant.finding import Finding, Severity
-from cotenant.results.build import block_sums
 from cotenant.results.identity import NOT_WORK, TUNABLE, unique_id
+from cotenant.results.rates import block_sums
 from cotenant.results.record import Meeting, Number, Observed, Positive, Record, Whole, cell_of, rated
 from cotenant.stats.kept import round_logs
 

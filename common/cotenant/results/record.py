@@ -136,21 +136,6 @@ class Observed(msgspec.Struct, frozen=True):
     round: int | None = None
     """The round of that block; those of the warm-up are 0. Null where `block` is."""
 
-    @classmethod
-    def of_message(cls, fields: dict[str, Any]) -> Observed:
-        """Return the content of an `observation` message, without fields that a record does not have."""
-        items, event_ns, issued_ns = fields["items"], fields.get("event_ns"), fields.get("issued_ns")
-        return cls(
-            start_ns=fields["start_ns"],
-            end_ns=fields["end_ns"],
-            items=items if isinstance(items, int) or math.isfinite(items) else None,
-            data_wait_ns=fields["data_wait_ns"],
-            event_ns=event_ns if isinstance(event_ns, int) and 0 <= event_ns < MOST else None,
-            issued_ns=issued_ns
-            if isinstance(issued_ns, int) and fields["start_ns"] <= issued_ns <= fields["end_ns"]
-            else None,
-        )
-
     @property
     def took_ns(self) -> int:
         """The time from its start to its end."""
@@ -282,69 +267,37 @@ class SharedDevice(msgspec.Struct, frozen=True):
     """Most clients of MPS that the driver listed on the device; null where it lists none."""
 
 
-class Record(msgspec.Struct, kw_only=True, frozen=True):
-    """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
+class Attested(msgspec.Struct, kw_only=True, frozen=True):
+    """The facts of a record that the runner knows, or a benchmark that runs alone in its place.
 
-    Its `number` and `repeat` are those that it carried out, whatever was `asked` and `given`. The `name` of a `solo`
-    launch ends in `.solo`, that of a tenant of a mix in `.in.MIX`, so that no reader takes it for a launch of its job;
-    its `tenant` is the number beside the others.
+    The `name` of a `solo` launch ends in `.solo`, that of a tenant of a mix in `.in.MIX`, so that no reader takes it
+    for a launch of its job; its `tenant` is the number beside the others.
     """
 
-    arguments: dict[str, Any]
     suite: str
     """Name of the suite: the job file's stem."""
     name: str
     """Name of the job, with its cell."""
     run_id: int
     """Repetition of the suite: its uid."""
-    jr_id: int
-    """Number of the tenant, by the original's name."""
     vcd: str
     """Index of the device that it trained on, of several all (`0,1`); without accelerators the tenant's number."""
     hostname: str
     """The host."""
-    gpu: str
-    """Model of the device; without one, of the processor."""
     cpu_cores: int
     """Processors of the slice."""
     devices: int
     """Accelerators that it trained on: of its slice's, which `isolation` names, the first ones."""
-    version: str
-    """Hash of the benchmark's source."""
-    unique_id: str
-    """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     suite_start_time: str
     """When the suite run began that launched it, equal in all its records; empty without one."""
     start_time: str
     """When the launch began: ISO 8601."""
     end_time: str
     """When it ended."""
-    completed: bool
-    """Whether the tenant came to its end."""
     outcome: Outcome
     """`completed`, or the other outcome."""
     message: str
     """The reason, where it did not complete."""
-    schema: Literal["cotenant-record-1"] = "cotenant-record-1"
-    """Version of this form."""
-    unit: str
-    """The items that are counted: `image`, `token` ..."""
-    train: Train | None
-    """Time of an observation; null without a kept one."""
-    train_item: TrainItem | None
-    """Rate of an observation, by the original's divisions."""
-    batch_loss: list[float | None]
-    """The last 100 losses; null is one that was not finite."""
-    epoch_loss: list[float | None]
-    """The mean loss of each observation."""
-    losses_checked: int
-    """Losses that were looked at."""
-    losses_non_finite: int
-    """Those losses that are NaN or infinite."""
-    metrics: dict[str, float | None]
-    """Further measurements of the benchmark, by name."""
-    ignored: list[str]
-    """Flags that were accepted and have no effect."""
     tenant: int
     """Number of the tenant, from 0."""
     tenants: int
@@ -384,8 +337,6 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Every observation, kept or not, in order."""
     rank_observations: dict[str, list[Observed]]
     """Those of each rank by its number, where there are several."""
-    statistics: Description | None
-    """The kept observations' rates; null without one."""
     rendezvous: Meeting | None
     """How it met the others; null if it did not."""
     isolation: Enclosed
@@ -394,16 +345,58 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """The host: topology, memory, accelerators, software."""
     meters: dict[str, Any]
     """Samples while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
-    observed: dict[str, Any]
-    """The work that really ran: dtype, device, world size, whether compiled and in which mode."""
     findings: list[Finding]
     """The findings on the number's validity."""
     blocks: Blocks | None = None
     """The schedule of its launch; null of a launch without blocks."""
-    kept: Kept | None = None
-    """The share of its rate alone that it keeps beside the other tenants, by blocks; null where that is not known."""
     duet: DuetPart | None = None
     """Its part of a duet; null where it was in none."""
+
+
+class Record(Attested, kw_only=True, frozen=True):
+    """One tenant of one launch: the attested facts, the tenant's own words, and the numbers made of both.
+
+    The benchmark's arguments stand flat, before everything else. Its `number` and `repeat` are those that it carried
+    out, whatever was `asked` and `given`.
+    """
+
+    arguments: dict[str, Any]
+    jr_id: int
+    """Number of the tenant, by the original's name."""
+    gpu: str
+    """Model of the device; without one, of the processor."""
+    version: str
+    """Hash of the benchmark's source."""
+    unique_id: str
+    """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
+    completed: bool
+    """Whether the tenant came to its end."""
+    schema: Literal["cotenant-record-1"] = "cotenant-record-1"
+    """Version of this form."""
+    unit: str
+    """The items that are counted: `image`, `token` ..."""
+    train: Train | None
+    """Time of an observation; null without a kept one."""
+    train_item: TrainItem | None
+    """Rate of an observation, by the original's divisions."""
+    batch_loss: list[float | None]
+    """The last 100 losses; null is one that was not finite."""
+    epoch_loss: list[float | None]
+    """The mean loss of each observation."""
+    losses_checked: int
+    """Losses that were looked at."""
+    losses_non_finite: int
+    """Those losses that are NaN or infinite."""
+    metrics: dict[str, float | None]
+    """Further measurements of the benchmark, by name."""
+    ignored: list[str]
+    """Flags that were accepted and have no effect."""
+    statistics: Description | None
+    """The kept observations' rates; null without one."""
+    observed: dict[str, Any]
+    """The work that really ran: dtype, device, world size, whether compiled and in which mode."""
+    kept: Kept | None = None
+    """The share of its rate alone that it keeps beside the other tenants, by blocks; null where that is not known."""
 
     @property
     def invalid(self) -> bool:
@@ -422,6 +415,12 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
 
 
 _FIELDS = msgspec.json.Decoder(dict[str, Any])
+_ORIGINAL = (
+    *("suite", "name", "run_id", "jr_id", "vcd", "hostname", "gpu", "cpu_cores", "devices", "version", "unique_id"),
+    *("suite_start_time", "start_time", "end_time", "completed", "outcome", "message", "schema", "unit"),
+    *("train", "train_item", "batch_loss", "epoch_loss", "losses_checked", "losses_non_finite", "metrics", "ignored"),
+)
+"""The fields that the original suite's readers know, and those of ours beside them, in the order of a file."""
 
 
 def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
@@ -439,7 +438,8 @@ def plain(record: Record) -> dict[str, Any]:
     null; characters that UTF-8 cannot hold, like undecodable bytes of a file's name, become escapes.
     """
     fields: dict[str, Any] = portable(msgspec.to_builtins(record))
-    return {**fields.pop("arguments"), **fields}
+    arguments: dict[str, Any] = fields.pop("arguments")
+    return arguments | {name: fields.pop(name) for name in _ORIGINAL} | fields
 
 
 def encode(record: Record) -> bytes:

@@ -16,6 +16,7 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.results.record import (
+    Attested,
     Blocks,
     DuetPart,
     Enclosed,
@@ -66,7 +67,7 @@ def meanings(of: type) -> dict[str, str]:
     """Return the docstring below each field of a type, by the field's name."""
     (body,) = ast.parse(inspect.getsource(of)).body
     assert isinstance(body, ast.ClassDef)
-    meanings_of = {}
+    meanings_of = meanings(Attested) if of is Record else {}
     for field, below in pairwise(body.body):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):

@@ -11,7 +11,7 @@ from cotenant.findings.rules.host import unenforced_limits
 from cotenant.text import gib, listed
 
 OF_SIBLINGS = ("siblings_split", "cores_uneven")
-OF_NODES = ("nodes_straddled", "device_on_other_node")
+OF_NODES = ("nodes_straddled", "sockets_straddled", "device_on_other_node")
 OF_CONTAINERS = ("processor_quota",)
 """Findings of the plan that other checks than `slices` show."""
 NEARLY = 0.99

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from cotenant.isolation.slice import Slice
-from cotenant.launch.design.passed import ALL, HOME, ONLY, TURN, Passed, Seen
+from cotenant.launch.design.passed import ALL, HOME, ONLY, TURN, Passed, SeenSoFar
 from cotenant.launch.design.shared import (
     BUDGET_NS,
     WARM_UP_ROUNDS,
@@ -51,7 +51,7 @@ Searcher = CrowdSearch | SteadyCrowd
 
 
 @dataclass(frozen=True)
-class Together(Design):
+class AllAtOnce(Design):
     """All run beside each other all the time."""
 
     takes_turns: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class Together(Design):
         return self.refusal
 
 
-TOGETHER = Together()
+ALL_AT_ONCE = AllAtOnce()
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class InCrowds(Design):
                 break
         return True
 
-    def _values(self, seen: Seen, members: Sequence[int], number: int) -> dict[int, float]:
+    def _values(self, seen: SeenSoFar, members: Sequence[int], number: int) -> dict[int, float]:
         """Return the value of each member in the round of this number, if it has one."""
         values = {}
         for tenant in members:

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
+from cotenant.results.record import Observed
 from cotenant.stats.describe import relative_half_width
 from cotenant.stats.kept import BlockSum, block_sums, warmed_up
 
@@ -18,8 +19,6 @@ ONLY: Kind = "only"
 TURN: Kind = "turn"
 HOME = -1
 """The slot number of a tenant's own slice; other numbers are the design's slots."""
-Row = Mapping[str, Any]
-"""The fields of an observation's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +113,12 @@ def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenSoFar:
     """The blocks of a launch so far, with the one that ends now, and each tenant's observations, of so many steps
     (`numbers`), in order of time."""
 
     passed: Sequence[Passed]
-    rows: Mapping[int, Sequence[Row]]
+    rows: Mapping[int, Sequence[Observed]]
     numbers: Mapping[int, int]
 
     @property
@@ -131,9 +130,10 @@ class Seen:
         steps_ns = {}
         for tenant, rows in self.rows.items():
             alone = [(one.start_ns, one.end_ns) for one in self.passed if [*one.block.awake] == [tenant]]
-            spans = ((row["start_ns"], row["end_ns"]) for row in rows)
             inside = [
-                end - start for start, end in spans if any(begin <= start < end <= until for begin, until in alone)
+                end - start
+                for start, end in _spans(rows)
+                if any(begin <= start < end <= until for begin, until in alone)
             ]
             if inside:
                 steps_ns[tenant] = round(median(inside) / self.numbers[tenant])
@@ -153,19 +153,19 @@ class Seen:
         """Return the sums of a tenant's blocks beside these members, and alone, in the round of this number."""
         of_round = [one for one in self.passed if one.block.round == number and one.block.counts]
         begin_ns = of_round[0].start_ns
-        rows = [*itertools.takewhile(lambda row: row["start_ns"] >= begin_ns, reversed(self.rows[tenant]))][::-1]
+        rows = [*itertools.takewhile(lambda row: row.start_ns >= begin_ns, reversed(self.rows[tenant]))][::-1]
         return block_sums(
-            (place.block or 0, place.kind == ONLY, row["items"], row["end_ns"] - row["start_ns"])
+            (place.block or 0, place.kind == ONLY, row.items or 0.0, row.took_ns)
             for place, row in zip(places(_spans(rows), of_round, tenant, members), rows, strict=True)
-            if place.kept and row["items"] > 0
+            if place.kept and row.items
         )
 
 
-def _spans(rows: Iterable[Row]) -> list[tuple[int, int]]:
-    return [(row["start_ns"], row["end_ns"]) for row in rows]
+def _spans(rows: Iterable[Observed]) -> list[tuple[int, int]]:
+    return [(row.start_ns, row.end_ns) for row in rows]
 
 
-def is_narrow(rows: Iterable[Row], share: float) -> bool:
+def is_narrow(rows: Iterable[Observed], share: float) -> bool:
     """Return whether half the interval of the median rate is known, and at most `share` of the median."""
-    width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in rows])
+    width = relative_half_width([(row.items or 0) * 1e9 / row.took_ns for row in rows])
     return width is not None and width <= share

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from cotenant.isolation.slice import Slice
-from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Kind, Passed, Seen
+from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Kind, Passed, SeenSoFar
 from cotenant.results.record import Side
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.kept import MOST_APART, BlockSum
@@ -83,7 +83,7 @@ class Tempo:
         pairs = zip([turns[-1], *turns], turns, strict=False)
         return sum(self.lasting_ns(turn.awake, before.awake) for before, turn in pairs)
 
-    def timed(self, seen: Seen, usual: Mapping[int, int] | None = None) -> Tempo:
+    def timed(self, seen: SeenSoFar, usual: Mapping[int, int] | None = None) -> Tempo:
         """Return the tempo by the steps of tenants alone; those of others are the `usual` ones."""
         return replace(self, steps_ns={**(usual or self.steps_ns), **seen.steps_alone_ns()})
 
@@ -117,11 +117,11 @@ class Round:
         return sum(self.block(0, turn, ran).lasting_ns for ran, turn in turns)
 
 
-Rounds = Generator[Round, Seen, bool]
+Rounds = Generator[Round, SeenSoFar, bool]
 """The rounds of a launch, each after what has been seen so far; they return whether they were all that were planned."""
 
 
-def blocks_of(rounds: Rounds) -> Generator[Block, Seen, bool]:
+def blocks_of(rounds: Rounds) -> Generator[Block, SeenSoFar, bool]:
     """Yield the blocks of these rounds, each after what has been seen so far; return what the rounds return."""
     index, ran, made = 0, None, next(rounds)
     while True:
@@ -154,7 +154,7 @@ class Room:
         """All tenants, in their own slices."""
         return dict.fromkeys(sorted(self.steps_ns), HOME)
 
-    def is_enough(self, seen: Seen) -> bool:
+    def is_enough(self, seen: SeenSoFar) -> bool:
         """Return whether everybody's interval is narrow enough."""
         return self.narrow is not None and seen.is_narrow(self.narrow)
 

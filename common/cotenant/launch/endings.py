@@ -1,0 +1,32 @@
+"""The end of a tenant: its reason, and the time until which the runner waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cotenant.launch.rank import Rank
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a tenant ends: an outcome, and the sentence that explains it. The first that is known counts."""
+
+    outcome: str
+    message: str
+    by: Rank | None = None
+    """The process that has reported it; None if the runner has found it."""
+
+
+MEASURED = Ending("completed", "")
+"""The ending of a program that was asked to end after it had been measured, whatever its exit status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a tenant is waited for, in seconds of the monotonic clock; then it is killed with this ending.
+
+    Without an ending it is a program that does not know STOP, and it is asked to end.
+    """
+
+    until_s: float
+    ending: Ending | None

@@ -1,0 +1,208 @@
+"""The runner's end of a connection: a process's messages as structs, decoded once, within limits.
+
+Any program may speak the protocol, so that every value is checked here; fields that no message has are dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from cotenant.decoding import decoded
+from cotenant.nesting import DEEPEST, is_deep
+from cotenant.protocol.messages import ProtocolError, WholeLines
+from cotenant.results.record import MOST, Nanoseconds, Whole, portable
+from cotenant.stats.budget import Amount
+
+CHUNK_BYTES = 1 << 16
+CHUNKS_A_TURN = 16
+"""More than fits into a Unix socket's buffer, so that one turn hears a dead tenant out; a chatterbox has to wait."""
+SHOWN_BYTES = 80
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=MOST - 1)]
+OwnOutcome = Literal[
+    "failed",
+    "device_out_of_memory",
+    "interrupted",
+    "missing_data",
+    "missing_package",
+    "nan",
+    "node_lost",
+    "out_of_memory",
+    "unsupported",
+]
+"""The outcomes that a tenant may report itself, like memory that was refused; the runner finds all others."""
+
+
+class HelloMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="hello"):
+    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`."""
+
+    tenant: Count
+    rank: Count
+    world: AtLeastOne
+    elsewhere: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.rank >= self.world or self.elsewhere >= self.world:
+            raise ValueError(f"hello as rank {self.rank} of {self.world}, of which {self.elsewhere} are elsewhere")
+
+
+class BeginMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="begin"):
+    """The work that will be done, so that a record names it whatever happens."""
+
+    work: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        _check_free(self.work)
+
+
+class ReadyMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
+    """Build, first batch and warm-up are over; the amount to measure, and the time of each warm-up step."""
+
+    number: AtLeastOne
+    repeat: AtLeastOne
+    skip: Count
+    warm_up_ns: list[Nanoseconds]
+
+    def __post_init__(self) -> None:
+        if self.skip >= self.repeat:
+            raise ValueError(f"ready for {self.repeat} observations, without the first {self.skip}")
+
+    @property
+    def amount(self) -> Amount:
+        return Amount(self.number, self.repeat, self.skip)
+
+
+class ObservationMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="observation"):
+    """One observation, as `Observed` has it in a record."""
+
+    index: Count
+    start_ns: Nanoseconds
+    end_ns: Nanoseconds
+    items: Count | Annotated[float, msgspec.Meta(ge=0)]
+    data_wait_ns: Whole
+    event_ns: Nanoseconds | None = None
+    issued_ns: Nanoseconds | None = None
+
+    def __post_init__(self) -> None:
+        if self.end_ns <= self.start_ns:
+            raise ValueError(f"observation {self.index} ends at {self.end_ns} ns and starts at {self.start_ns} ns")
+        if self.issued_ns is not None and not self.start_ns <= self.issued_ns <= self.end_ns:
+            raise ValueError(f"observation {self.index} was issued at {self.issued_ns} ns, outside of its time")
+
+
+class DoneMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
+    """The last observation is made; the load goes on until STOP."""
+
+
+class ElsewhereMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="elsewhere"):
+    """All observations of a rank that has no runner to speak to."""
+
+    rank: Count
+    observations: list[ObservationMessage]
+
+
+class RecordMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="record"):
+    """The tenant's part of its record."""
+
+    record: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        _check_free(self.record)
+
+
+class FailedMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
+    """Why a process ends without a record."""
+
+    outcome: OwnOutcome
+    message: str
+
+
+class TurnMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="turn"):
+    """A process asks for its turn on the device."""
+
+
+class TurnedMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="turned"):
+    """That turn is over."""
+
+
+TenantMessage = (
+    HelloMessage
+    | BeginMessage
+    | ReadyMessage
+    | ObservationMessage
+    | DoneMessage
+    | ElsewhereMessage
+    | RecordMessage
+    | FailedMessage
+    | TurnMessage
+    | TurnedMessage
+)
+_DECODER: msgspec.json.Decoder[TenantMessage] = msgspec.json.Decoder(TenantMessage)
+
+
+def message_of(line: bytes) -> TenantMessage:
+    """Return the message that a line holds. Raises ProtocolError."""
+    try:
+        try:
+            return decoded(_DECODER, line)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            # Python's json writes NaN, and halves of surrogate pairs, which no other reader takes for JSON.
+            message: TenantMessage = msgspec.convert(portable(json.loads(line.decode())), TenantMessage)
+            return message
+    except (ValueError, RecursionError) as error:  # of which msgspec's and UTF-8's errors are kinds
+        raise ProtocolError(f"{error}: {line[:SHOWN_BYTES]!r}") from error
+
+
+def _check_free(values: dict[str, Any]) -> None:
+    """Raise ValueError if no file can hold these values: nested too deeply, or with integers of more than 64 bits."""
+    if is_deep(values):
+        raise ValueError(f"nested more than {DEEPEST} levels deep")
+    try:
+        msgspec.msgpack.encode(values)
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
+
+
+class Inbox:
+    """The messages of one peer. `open` until the other end has left.
+
+    `emptied_ns` is when the last turn found that nothing was left, 0 where it did not come so far; `received_bytes` is
+    how much has come in all.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Read from a socket that does not block, or has a timeout: that is for sending, and not waited for."""
+        self._socket = connection
+        self._lines = WholeLines()
+        self.open = True
+        self.emptied_ns = 0
+        self.received_bytes = 0
+
+    def take(self) -> list[TenantMessage]:
+        """Return the messages that can be read now, of so many chunks; wait for nothing. Raises ProtocolError."""
+        messages: list[TenantMessage] = []
+        self.emptied_ns = 0
+        for _ in range(CHUNKS_A_TURN):
+            now_ns = time.perf_counter_ns()
+            try:
+                data = os.read(self._socket.fileno(), CHUNK_BYTES)
+            except BlockingIOError:
+                self.emptied_ns = now_ns
+                break
+            except OSError:
+                data = b""
+            if not data:
+                self.open = False
+                break
+            self.received_bytes += len(data)
+            messages += map(message_of, self._lines.feed(data))
+        return messages

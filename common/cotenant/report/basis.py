@@ -1,0 +1,55 @@
+"""Says in words the n and the intervals of the rates and kept shares in a table of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cotenant.report.kept import QUICKLY, counted
+from cotenant.report.numbers import extent
+from cotenant.report.summary import Estimate, JobSummary
+from cotenant.results.launches import grouped
+from cotenant.stats.kept import joint
+from cotenant.text import joined
+
+
+def basis(jobs: Sequence[JobSummary]) -> str:
+    """Return a sentence on the columns of each user's rate and of what is kept; "" where no job has a rate."""
+    estimates = [estimate for job in jobs for estimate in job.tenants.values()]
+    shares = [joint(job.shares) for job in jobs if job.shares]
+    if not estimates:
+        return ""
+    rates = f"each user: {'; '.join(_of_rates(estimates))}"
+    over = grouped(shares, lambda share: share.over)
+    counts = [f"{_counts([share.n for share in of], name)}{_of_one(of[0].within)}" for name, of in over.items()]
+    quick = QUICKLY if any(job.alone is not None and job.alone.quick for job in jobs) else ""
+    kept = f"kept: the rate over the rate alone{quick}, in brackets its 95 % interval, of {' or '.join(counts)}"
+    within = any(share.within for share in shares) or any(each.observations is not None for each in estimates)
+    text = joined(". ", rates, kept if shares else "", "Another launch may differ" if within else "")
+    return f"{text}."
+
+
+def _of_rates(estimates: Sequence[Estimate]) -> Iterator[str]:
+    """Yield the n and the intervals of rates over launches, and of those of one launch."""
+    several = [each for each in estimates if each.observations is None]
+    if several:
+        yield f"the mean over {_counts([each.launches for each in several], 'launches')}{_ends(several)}"
+    if counts := [each.observations for each in estimates if each.observations is not None]:
+        once = [each for each in estimates if each.observations is not None]
+        yield f"the median of {_counts(counts, 'observations')} of one launch{_ends(once)}"
+
+
+def _ends(estimates: Sequence[Estimate]) -> str:
+    """Return half the width of the 95 % intervals, from the narrowest to the widest."""
+    halves = [50 * (each.interval[1] - each.interval[0]) / each.rate for each in estimates if each.interval is not None]
+    if not halves:
+        return ", too few for an interval"
+    some = f" ({len(halves)} of {len(estimates)} users have one)" if len(halves) < len(estimates) else ""
+    return f", its 95 % interval ±{extent(halves, '{:.1f}'.format)} %{some}"
+
+
+def _counts(counts: Sequence[int], over: str) -> str:
+    return counted(counts[0], over) if len(set(counts)) == 1 else f"{extent(counts)} {over}"
+
+
+def _of_one(within: bool) -> str:
+    return " of one launch" if within else ""

@@ -1,0 +1,116 @@
+"""The numbers of a record, made of its observations: rates, quantiles of steps, the share that a user keeps."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from statistics import median, pstdev
+from typing import Any
+
+import msgspec
+
+from cotenant.machine.accelerators import peak_of
+from cotenant.results.record import Nanoseconds, Observed, Record, Train, TrainItem, counts, rated
+from cotenant.stats.describe import Description, describe
+from cotenant.stats.kept import BlockSum, Kept, kept
+from cotenant.stats.kept import block_sums as sums_of_blocks
+from cotenant.stats.quantiles import quantile
+
+STEP_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+LIKE = 1.01
+"""The largest ratio between a device's clock and the host's (`clocks`)."""
+
+
+def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
+    """Return train, train_item and statistics of kept observations; None three times without any."""
+    if not measured:
+        return None, None, None
+    seconds = [observed.took_ns / 1e9 for observed in measured]
+    items = [observed.items for observed in measured if observed.items is not None]
+    average, per_observation = sum(seconds) / len(seconds), sum(items) / len(items)
+    train = Train(avg=average, count=len(seconds), max=max(seconds), min=min(seconds), sd=pstdev(seconds))
+    best, worst = per_observation / train.min, per_observation / train.max
+    train_item = TrainItem(avg=per_observation / average, max=best, min=worst, range=best - worst)
+    return train, train_item, describe(items, seconds)
+
+
+def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
+    """Return the share of its rate alone that a tenant keeps, by the blocks of its observations; None without blocks,
+    or if an observation is impossible."""
+    sums = block_sums(observations)
+    return None if sums is None else kept(sums)
+
+
+def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
+    """Return the sums of the kept observations of each block, in order of time; None if one is impossible."""
+    rows = [made for made in observations if made.kept and made.block is not None]
+    if not all(made.possible for made in rows):
+        return None
+    return sums_of_blocks((made.block or 0, made.kind == "only", made.items or 0.0, made.took_ns) for made in rows)
+
+
+def meters_of(record: Record) -> dict[str, dict[str, Any]]:
+    """Return `compute`, `steps` and `steps_alone` for a record's meters, from its observations and `observed` facts.
+
+    A part without any data is left out, and all of them if the tenant did not complete; `steps_alone` is of blocks in
+    which the tenant was alone.
+    """
+    if not record.completed:
+        return {}
+    measured, flags = rated(record.observations, record.skip), counts(record.observations, record.skip)
+    alone = [bool(row.kept) and row.kind == "only" for row in record.observations]
+    made = {
+        "compute": _utilisation(record, measured),
+        "steps": _steps(record, flags if measured else [False] * len(flags)),
+        "steps_alone": _steps(record, alone),
+    }
+    return {name: values for name, values in made.items() if values}
+
+
+def _steps(record: Record, flags: Sequence[bool]) -> dict[str, Any]:
+    """Return quantiles, with intervals, of the times of all steps in observations whose flag is set.
+
+    It is empty if a benchmark times no steps, or if the steps do not fit into their observations.
+    """
+    try:
+        steps_ns = msgspec.convert(record.observed.get("steps_ns"), list[list[Nanoseconds]])
+    except msgspec.ValidationError:
+        return {}
+    kept_steps = [*itertools.compress(steps_ns, flags)]
+    spans = [each.end_ns - each.start_ns for each in itertools.compress(record.observations, flags)]
+    times = [ns for steps in kept_steps for ns in steps]
+    too_long = map(operator.gt, map(sum, kept_steps), (LIKE * ns for ns in spans))
+    if not times or len(steps_ns) != len(flags) or any(too_long):
+        return {}
+    quantiles = {name: quantile(times, q) for name, q in STEP_QUANTILES.items()}
+    return {
+        "n": len(times),
+        **{f"{name}_ns": of.value for name, of in quantiles.items()},
+        **{f"{name}_interval_ns": of.interval for name, of in quantiles.items()},
+    }
+
+
+def _utilisation(record: Record, measured: Sequence[Observed]) -> dict[str, Any]:
+    """Return `compute` for a record's meters: the MFU of one device (Chowdhery et al. 2022, PaLM, appendix B).
+
+    It is empty if operations, time or the number of steps in an observation are not known. `mfu` is null for a device
+    without a known peak in the observed precision. With several ranks it is that of the first rank on its own device.
+    `mfu_least` is its value if convolutions that can be computed with fewer products took a quarter of them.
+    """
+    observed, number = record.observed, record.arguments.get("number")
+    flops = observed.get("flops_per_step")
+    if not measured or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
+        return {}
+    reducible = observed.get("flops_reducible")
+    least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
+    tflops = flops * number / median(each.took_ns for each in measured) / 1e3
+    precision, on_processor = observed.get("dtype"), observed.get("device") == "cpu"
+    peak = None if on_processor or not isinstance(precision, str) else peak_of(record.gpu, precision)
+    return {
+        "tflops": tflops,
+        "peak_tflops": peak and peak.tflops,
+        "peak_source": peak and peak.source,
+        "mfu": peak and tflops / peak.tflops,
+        "mfu_least": peak and least * tflops / peak.tflops,
+    }
