@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("harness", "tasks", "start", "commands")
+PARTS = ("harness", "tasks", "start", "commands", "plans")
 NAMED = ("kept",)
 """Runs only if it is named, as it takes long."""
 

@@ -7,6 +7,13 @@ from collections.abc import Iterable
 
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _MOST_QUOTED = 80
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_ORDINALS = (
+    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
+    *("eighth", "ninth", "tenth", "eleventh", "twelfth"),
+)
+_HISSING = ("s", "x", "z", "ch", "sh")
+"""Endings of nouns whose plural has a syllable more."""
 _SENDERS = {"SIGINT": "Ctrl-C", "SIGHUP": "a closed terminal"}
 FORMULA_BEGINNINGS = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
 """First characters that make a text a formula to a spreadsheet (CWE-1236), also in full width."""
@@ -18,9 +25,29 @@ def sender_of(signal_name: str) -> str:
     return _SENDERS.get(signal_name, signal_name)
 
 
-def many(count: int, noun: str, ending: str = "s") -> str:
-    """Return `1 tenant` or `2 tenants`."""
-    return f"{count} {noun}{'' if count == 1 else ending}"
+def many(count: int, one: str) -> str:
+    """Return `1 launch` or `2 launches`."""
+    return f"{count} {noun(count, one)}"
+
+
+def noun(count: int, one: str) -> str:
+    """Return the noun for so many things: `launch` or `launches`."""
+    if count == 1:
+        return one
+    return f"{one}{'es' if one.endswith(_HISSING) else 's'}"
+
+
+def in_words(count: int) -> str:
+    """Return `four`, from thirteen on `13`."""
+    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+
+
+def ordinal(place: int) -> str:
+    """Return `fifth`, from the thirteenth on `13th`."""
+    if place < len(_ORDINALS):
+        return _ORDINALS[place]
+    teen = place % 100 in (11, 12, 13)
+    return f"{place}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(place % 10, 'th')}"
 
 
 def verb(count: int, one: str = "is", several: str = "are") -> str:

@@ -158,7 +158,7 @@ def test_rates_of_the_whole_machine_are_in_no_mean_of_devices_and_that_is_said()
     rows = [whole, row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
     assert mlbench.results(tabled(rows), TARGETS)["mean"].to_list() == [100.0, 60.0]
     (said,) = mlbench.beside_devices(tabled(rows))
-    assert said == "a: 1 records of the whole machine do not count beside those of single devices."
+    assert said == "a: 1 record of the whole machine does not count beside those of single devices."
     assert mlbench.beside_devices(tabled([whole, row("a", None)])) == []
     devices, lines = matrix(tabled([whole, row("b", 2.0)]))
     assert (devices, [*lines]) == (["0"], ["b"])

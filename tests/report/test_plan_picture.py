@@ -15,10 +15,11 @@ from cotenant.api.planning import Document, MachinePlan
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import Policy, plan, tenants_by_default
 from cotenant.isolation.unenforced import Affinity
-from cotenant.machine.topology import Machine
+from cotenant.machine.topology import Machine, discover
 from cotenant.report.plan_picture import name_of, print_plan
 from golden import check_golden
 from machine import fleet
+from machine.fakehost import node
 
 GOLDEN = Path(__file__).parent / "golden"
 Host = Callable[[Path], Machine]
@@ -98,6 +99,21 @@ def test_a_terminal_without_line_drawing(tmp_path: Path) -> None:
     file = io.TextIOWrapper(raw, "ascii", write_through=True)
     print_plan(document(fleet.dgx(tmp_path)), Console(file=file, width=80, color_system=None))
     assert b"+- socket 0, node 0, 1008 GiB" in raw.getvalue()
+
+
+def test_the_memory_of_a_node_stands_once(tmp_path: Path) -> None:
+    """Of a node of two sockets in the first of them, of nodes that overlap in the one that is shown."""
+    sockets = document(fleet.host(tmp_path / "sockets", fleet.siblings(4), packages=lambda p: p % 2))
+    assert [(box["package"], box["memory_bytes"] >> 30) for box in sockets["boxes"]] == [(0, 64), (1, 0)]
+    two = fleet.host(tmp_path / "two", fleet.siblings(4), lambda p: p // 2, node_gib=(8, 8), packages=lambda p: p % 2)
+    assert [line for line in picture(document(two)).splitlines() if "socket 0" in line or "socket 1" in line][-2:] == [
+        "╭─ socket 0, node 0, 8.000 GiB ─╮╭─ socket 0, node 1, 8.000 GiB ─╮",
+        "╭─ socket 1, node 0 ────────────╮╭─ socket 1, node 1 ────────────╮",
+    ]
+    for number in (0, 1):
+        node(tmp_path / "sockets", number, "0-7", 32 << 20)
+    fake = document(discover(tmp_path / "sockets", environ={}))
+    assert [(box["node"], box["memory_bytes"] >> 30) for box in fake["boxes"]] == [(0, 64), (0, 0)]
 
 
 def test_devices_of_an_unknown_node_stand_apart(tmp_path: Path) -> None:

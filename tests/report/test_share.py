@@ -61,7 +61,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert (status, "worst slowdown" in printed, ONCE in printed) == (0, True, False)
     (job,) = sharing(points)["jobs"]
     assert [picture.title for picture in job.pictures] == ["STP", "ANTT", "worst slowdown"]
-    assert job.words[0].startswith("● mps:50, ■ time; dotted: users who take turns")
+    assert job.words[0].startswith("● mps:50, ■ time; dotted: users that take turns")
     assert all(f">{users}</text>" in job.pictures[0].svg.replace("\n", "") for users in (1, 2, 4))
     assert 'id="share"' in page("K", summarise(rows_in(tmp_path)), {}, shared=points)
 

@@ -107,7 +107,9 @@ def test_a_lock_that_somebody_holds_is_waited_for_for_a_moment(journal: Path, mo
     monkeypatch.setattr(module, "LOCK_LIMIT_S", 0.1)
     with (journal / FILE).open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        assert "has been locked for 0.1 s. See who holds it: fuser -v " in refusal(append, journal, start())
+        assert "has been locked for 0.1 s. This shows the process that holds it: fuser -v " in refusal(
+            append, journal, start()
+        )
     append(journal, start())
 
 

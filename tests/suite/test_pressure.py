@@ -52,7 +52,7 @@ def test_each_chosen_job_is_paired_with_each_level_of_each_neighbour_and_runs_no
         (["--pressure", "pcie:50"], "--pressure pcie was removed"),
         (["--pairs", "vae,wlm", "--mix", "vae,wlm"], "--mix is one launch and --pairs are several"),
         (["--pairs", " "], "--pairs names no job"),
-        (["--pressure", "dram", "--mix", "vae,wlm"], "both say who stands beside a job"),
+        (["--pressure", "dram", "--mix", "vae,wlm"], "both choose a job's neighbours"),
         (["--name", "convnet_distributed", "--pressure", "dram"], "of the group 'all'"),
         (["--pressure", "dram", "--pressure", "dram:0,50"], "is the name of a mix and of another entry"),
     ],

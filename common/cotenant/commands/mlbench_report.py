@@ -25,6 +25,7 @@ from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.store import write_named
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, Target, targets_named
+from cotenant.text import many
 
 
 def main(argv: Sequence[str]) -> int:
@@ -90,7 +91,8 @@ def _report(given: argparse.Namespace) -> Report:
     devices, of_devices = matrix(counted.select(*COLUMNS, job="name"))
     hosts, gpus = (sorted(filter(None, newest[name].unique())) for name in ("hostname", "gpu"))
     where = ", ".join(hosts) or "an unnamed host"
-    subtitle = f"{newest.height} records, {newest['run_id'].n_unique()} repetitions, on {where}: {', '.join(gpus)}"
+    size = f"{many(newest.height, 'record')}, {many(newest['run_id'].n_unique(), 'repetition')}"
+    subtitle = f"{size}, on {where}: {', '.join(gpus)}"
     return Report(
         title=given.title or f"{given.name or newest['suite'][0] or 'suite'} against {given.gpu_model}",
         subtitle=subtitle.removesuffix(": "),

@@ -12,7 +12,7 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
 from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting, swept
-from cotenant.text import gib, many
+from cotenant.text import gib, many, noun
 
 Document = dict[str, Any]
 
@@ -29,7 +29,7 @@ def show_lines(options: Options, tenants: int, ranks: int) -> Iterator[str]:
         alone = ""
         if options.baseline == "whole" and tenants > 1 and job.group == "student":
             alone = f" + {cells * tenants} alone"
-        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
+        yield f"{job.stem:28} {job.group:8} {cells:3d} {noun(cells, 'cell'):5}{of}{alone}  {job.cmd}"
     for mix in options.mixes:
         met = [pair.name for pair in mix.apart] or mix.of_tenants(max(tenants, len(mix.labels)))
         yield f"{mix.name:28} {'pairs' if mix.pairs else 'mix':8} {', '.join(met)}"

@@ -119,7 +119,7 @@ def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> 
     if suite is None:
         yield f"No suite has begun in {output}."
         return
-    of = many(suite.launches, "launch", "es")
+    of = many(suite.launches, "launch")
     yield f"{suite.suite}, repetition {suite.uid}, in {output}: {suite.done} of {of} done."
     if suite.ended is not None:
         how = f"was stopped by {sender_of(suite.interrupted)}" if suite.interrupted else "ended"

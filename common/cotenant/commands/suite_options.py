@@ -171,7 +171,7 @@ def _selected(given: argparse.Namespace, suite: Suite) -> Selected:
     if len(flags) > 1:
         raise CotenantError("--mix is one launch and --pairs are several.", "Leave one of them out.")
     if given.pressure:
-        raise CotenantError(f"--{flags[0]} and --pressure both say who stands beside a job.", "Leave one of them out.")
+        raise CotenantError(f"--{flags[0]} and --pressure both choose a job's neighbours.", "Leave one of them out.")
     if given.name or given.exclude:
         raise CotenantError(f"--{flags[0]} names all that runs.", "Leave out --name and --exclude.")
     mix = pairs_named(given.pairs) if given.mix is None else mix_named(given.mix)
@@ -230,7 +230,7 @@ def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
             "--free-for-all launches jobs beside each other, and here are fewer than two.", "Name more."
         )
     if given.pressure:
-        raise CotenantError("--free-for-all and --pressure both say who stands beside a job.", "Leave one of them out.")
+        raise CotenantError("--free-for-all and --pressure both choose a job's neighbours.", "Leave one of them out.")
     return Mix("free-for-all", tuple(labels))
 
 

@@ -48,7 +48,7 @@ def plan(request: SetRequest) -> tuple[str, int]:
     absent = [archive for archive in half.archives if archive.name not in own]
     if absent and dataset.gated is not None:
         raise CotenantError(
-            f"{dataset.name} is never downloaded: its owners give it to who asks them, and"
+            f"{dataset.name} is never downloaded: its owners give it out on request, and"
             f" {', '.join(archive.name for archive in absent)} would be needed.",
             f"Ask at {dataset.gated}, then name the folder of these files with --from DIR (COTENANT_DATA_FROM).",
         )

@@ -12,7 +12,7 @@ from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine, Processor
 from cotenant.procfs import shortened_list
-from cotenant.text import gib, listed, many, verb
+from cotenant.text import gib, listed, many, noun, verb
 
 MIB = 1 << 20
 TenantsOf = Mapping[Cpus, list[int]]
@@ -248,4 +248,4 @@ def _sizes(sizes: Iterable[tuple[int, int]]) -> str:
 
 def _tenants(tenants: Iterable[int]) -> str:
     ids = set(tenants)
-    return f"user{'s' if len(ids) > 1 else ''} {shortened_list(ids)}"
+    return f"{noun(len(ids), 'user')} {shortened_list(ids)}"

@@ -61,7 +61,7 @@ def callers_part(suite: PreparedSuite) -> list[str]:
 
 def _launches(suite: PreparedSuite) -> str:
     alone = sum(start.solo for start in suite.starts)
-    launches, kind = many(len(suite.starts), "launch", "es"), suite.options.baseline
+    launches, kind = many(len(suite.starts), "launch"), suite.options.baseline
     if suite.options.repetitions > 1:
         launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
@@ -94,7 +94,7 @@ def device_line(made: Plan, launches: int, class_name: str | None = None, strang
     beside = ", beside processes of others" if strangers else ""
     return (
         f"{models} of {gib(memory) if memory else 'unknown memory'}, {sizes}: {_sharing(made.slices)}{beside}; "
-        f"{many(launches, 'launch', 'es')}"
+        f"{many(launches, 'launch')}"
     )
 
 

@@ -169,7 +169,7 @@ def _progress(journal: Journal, start: Started, starts: Sequence[PlannedLaunch],
     ended = [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]
     aside = _set_aside({name for launch in ended for name in launch.records}, start, output)
     to_come = sum(launch.key not in finished for launch in starts)
-    done = many(len(finished), "launch", "es")
+    done = many(len(finished), "launch")
     sentences = [f"Going on with repetition {start.uid}, begun {start.time[:19]}Z: {done} done, {to_come} to come."]
     if aside:
         sentences.append(f"Records of a launch that did not end: {many(len(aside), 'file')}, now *{SET_ASIDE}.")

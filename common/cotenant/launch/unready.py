@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from cotenant.launch.tenant import Tenant, followed, log_end
-from cotenant.text import many, printable
+from cotenant.text import many, printable, verb
 
 SEEN_AFTER_S = 30.0
 READ_BYTES = 1 << 20
@@ -40,7 +40,7 @@ def _counted(matched: Sequence[re.Match[str]]) -> str:
     if total is not None and not _is_number(total):
         remedy = "Have the group match a number, or leave it out: then each line is a step."
         return f"{len(matched)} of which match; their group '{printable(total)}' is no number. {remedy}"
-    return f"{len(matched)} of which {'matches' if len(matched) == 1 else 'match'} --count-line."
+    return f"{len(matched)} of which {verb(len(matched), 'matches', 'match')} --count-line."
 
 
 def _is_number(text: str) -> bool:

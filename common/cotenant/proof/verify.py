@@ -68,7 +68,7 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     foreign = [name for name in members if name.endswith(RECORD) and name not in known]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     ended = sum(launch.finished for launch in launches)
-    looked_at = f"{many(len(starts), 'start')}, {many(len(launches), 'launch', 'es')}, {ended} of them finished"
+    looked_at = f"{many(len(starts), 'start')}, {many(len(launches), 'launch')}, {ended} of them finished"
     return ArchiveCheck("journal", looked_at, tuple(wrong), _unlaunched(starts, launches))
 
 

@@ -12,13 +12,7 @@ from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.results.record import UNAUDITED
 from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing
-from cotenant.text import gib, joined, many, verb
-
-WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-ORDINALS = (
-    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
-    *("eighth", "ninth", "tenth", "eleventh", "twelfth"),
-)
+from cotenant.text import gib, in_words, joined, many, ordinal, verb
 
 
 class Shown(NamedTuple):
@@ -49,7 +43,7 @@ def capacity_sentences(found: Carried) -> list[str]:
     if not found.settled:
         return [_no_answer(found)]
     users, label = found.users, found.label
-    together = f"{_count(users).capitalize()} users run {label} at once" if users > 1 else f"One user runs {label}"
+    together = f"{in_words(users).capitalize()} users run {label} at once" if users > 1 else f"One user runs {label}"
     each = "each " if users > 1 else ""
     sentence = f"{together} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
     sentences = [sentence, *_beside(found)]
@@ -82,10 +76,10 @@ def _no_answer(found: Carried) -> str:
     tried = (*found.searched, *found.confirmed.values())
     carried = (each.users for each in tried if each.users < open_ and each.standing(least) is Standing.HELD)
     sure = max(carried, default=0)
-    beyond = f" {_count(sure).capitalize()} {verb(sure)} carried beyond doubt." if sure else ""
+    beyond = f" {in_words(sure).capitalize()} {verb(sure)} carried beyond doubt." if sure else ""
     longer = "more than an hour" if found.missing_s is None else f"about {duration_words(found.missing_s)} more"
     return (
-        f"No answer yet: whether {_count(open_)} users fit, of whom each {_has(found.requirement)}, is not known"
+        f"No answer yet: whether {in_words(open_)} users fit, of whom each {_has(found.requirement)}, is not known"
         f"{seen}.{beyond} {longer.capitalize()} would settle it (--budget), or a machine with less other work."
     )
 
@@ -108,7 +102,7 @@ def _unbound(found: Carried) -> str:
 
 def _next(found: Carried) -> str:
     following = found.users + found.step
-    who = f"the {_ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
+    who = f"the {ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
     if found.by_memory:
         return f"{who} {verb(found.step, 'fails', 'fail')} on memory"
     estimate = found.confirmed.get(following)
@@ -139,17 +133,6 @@ def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
     worst, *ends = (shown.text(requirement.shown(log)) for log in logs)
     span = f" ({' to '.join(sorted(ends, key=float))}{shown.unit})" if ends else ""
     return f"{shown.verb} {worst}{shown.unit}{span}"
-
-
-def _count(users: int) -> str:
-    return WORDS[users] if users < len(WORDS) else str(users)
-
-
-def _ordinal(users: int) -> str:
-    if users < len(ORDINALS):
-        return ORDINALS[users]
-    teen = users % 100 in (11, 12, 13)
-    return f"{users}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(users % 10, 'th')}"
 
 
 def capacity_grid(answers: Sequence[Carried]) -> Grid:

@@ -16,7 +16,7 @@ from cotenant.results.record import UNAUDITED
 from cotenant.stats.comparison import Comparison, compare, holm, pooled_noise
 from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
-from cotenant.text import joined, printable
+from cotenant.text import joined, many, printable
 
 HOST, BENCHMARK, ITEM, BATCH_SIZE = "host", "benchmark", "work_of_an_item", "batch_size"
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
@@ -160,7 +160,7 @@ def _line(job: str, sides: Sides, margin: float, reason: str | None, same: bool)
     notes = ["A and B are the same launches"] if same else []
     if result.verdict is Verdict.UNCLEAR:
         more = result.launches_needed
-        notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
+        notes.append(f"{many(more, 'launch')} a side would tell" if more else TOO_CLOSE)
     if unknown := [side for side, of in sides.items() if not all(_values(of, BENCHMARK))]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
     sizes = ["-".join(sorted(map(str, _values(of, BATCH_SIZE) - {None}))) for of in sides.values()]

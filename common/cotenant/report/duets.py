@@ -246,7 +246,7 @@ def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
     if found is None:
         return list(map(_sentence, lines))
     lost = [line for line in lines if line.ratio is None or line.verdict not in _VERDICTS]
-    over = many(found.launches, "launch", "es")
+    over = many(found.launches, "launch")
     if found.interval is None:
         over += "; from three launches on there is an interval"
     said = _said(found.verdict, found.value, found.interval, over)
@@ -260,7 +260,7 @@ def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
 def _sentence(line: DuetLine) -> str:
     if line.ratio is None:
         return f"There is no ratio of B over A: {line.verdict}."
-    said = _said(line.verdict, line.ratio, line.interval, f"{line.rounds} rounds of one launch")
+    said = _said(line.verdict, line.ratio, line.interval, f"{many(line.rounds or 0, 'round')} of one launch")
     if line.verdict != Verdict.UNCLEAR:
         return said
     if line.settled_s is None:

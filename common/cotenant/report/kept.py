@@ -12,8 +12,9 @@ from cotenant.report.alone import STEP_TIMES
 from cotenant.report.grid import Cell, Column, Measurement, T, Value, Words, measured_columns
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches
+from cotenant.text import many
 
-ONE = {"rounds": "round", "observations": "observation", "launches": "launch", "jobs": "job"}
+ONE: Mapping[str, str] = {"rounds": "round", "observations": "observation", "launches": "launch", "jobs": "job"}
 OF_N = "n: of rounds (of taking turns) or observations, which are of one launch, another launch may differ."
 QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
 QUICKLY = " (quick baseline)"
@@ -23,7 +24,7 @@ BLOCKS = (
 )
 SINGLE = "Measured once: no interval over launches, and another launch may differ."
 STEPS_HEADING = "p50, p95, p99 of a step"
-OF_STEPS = f"{STEPS_HEADING}: medians over launches, of a job whose steps somebody waits for."
+OF_STEPS = f"{STEPS_HEADING}: medians over launches, of jobs that serve."
 OF_ENERGY = (
     "energy: joules of the devices, by their own counters, over those of the same items by each user alone, one "
     "after another. Nothing tells the joules of one user of a device apart."
@@ -47,7 +48,7 @@ def around(kept: Kept, show: Callable[[float, float], str] = numbers.ratio_inter
 
 def counted(n: int, over: str) -> str:
     """Return an n in words: `3 launches`, `1 round`."""
-    return f"{n} {ONE[over] if n == 1 else over}"
+    return many(n, ONE[over])
 
 
 def shown(kept: Kept) -> str:

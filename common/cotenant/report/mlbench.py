@@ -16,6 +16,7 @@ from typing import Any
 from cotenant.frames import pl
 from cotenant.results.columns import COUNTS
 from cotenant.results.targets import Target
+from cotenant.text import many, verb
 
 RATE = "rate_mean_items_s"
 MOST_FAILURES = 0.01
@@ -114,7 +115,8 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
     outranked = pl.col("rank") < pl.col("rank").max().over("job")
     ignored = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG), outranked)
     return [
-        f"{job}: {count} records of the whole machine do not count beside those of single devices."
+        f"{job}: {many(count, 'record')} of the whole machine {verb(count, 'does', 'do')} not count beside those of "
+        "single devices."
         for job, count in ignored.group_by("job", maintain_order=True).len().iter_rows()
     ]
 
@@ -133,7 +135,7 @@ def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
     of_devices = newest.filter(pl.col("completed") & (pl.col("group") != "all"))
     counts = of_devices.group_by("hostname", maintain_order=True).agg(pl.col("vcd").n_unique())
     return [
-        f"There are records of {count} devices{f' of {host}' if host else ''}, not of {expected}."
+        f"There are records of {many(count, 'device')}{f' of {host}' if host else ''}, not of {expected}."
         for host, count in counts.iter_rows()
         if expected not in (None, count)
     ]

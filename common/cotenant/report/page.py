@@ -195,7 +195,7 @@ def _subtitle(summary: Summary) -> str:
         "; ",
         facts(summary.jobs, hosts[0]) if len(hosts) == 1 else listed(host or UNNAMED for host in hosts),
         many(users, "user") if users else "",
-        f"{many(launches, 'launch', 'es')}{f', {alone} of them of one user alone' if alone else ''}{when}",
+        f"{many(launches, 'launch')}{f', {alone} of them of one user alone' if alone else ''}{when}",
         many(records.height, "record"),
         observed_words(summary) if len(hosts) == 1 else "",
     )
@@ -240,7 +240,7 @@ def _meters(summary: Summary) -> list[Picture]:
     for index, (host, quantity, course) in enumerate(measured):
         name, unit, _ = NAMES[quantity]
         mean = fmean(fmean(meter.mean for meter in of_launch) for of_launch in course)
-        caption = f"mean {mean:.4g} {unit} over {len(course)} launches"
+        caption = f"mean {mean:.4g} {unit} over {many(len(course), 'launch')}"
         svg = picture.over_launches(course, f"m{index}")
         shown.append(Picture(svg, f"{name}, {unit}{f' ({host})' if several else ''}", caption))
     return shown

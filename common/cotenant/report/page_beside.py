@@ -20,7 +20,7 @@ from cotenant.results.launches import grouped
 OF_BARS = (
     "line: what a user is entitled to; bars over it: 95 % intervals, dotted those of a single launch's observations"
 )
-TURNS = "dotted: users who take turns without loss; bars: 95 % intervals over launches"
+TURNS = "dotted: users that take turns without loss; bars: 95 % intervals over launches"
 OF_CURVES = (
     "Filled: in slices; hollow and dashed: without; band: 95 % intervals, of the rounds of a launch, or of launches "
     "where there are three."

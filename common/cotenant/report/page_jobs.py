@@ -84,11 +84,11 @@ def _extremes(job: JobSummary) -> list[float]:
 
 def _span(estimate: Estimate) -> str:
     """Return the interval and n in words."""
-    of = many(estimate.launches, "launch", "es")
+    of = many(estimate.launches, "launch")
     if estimate.launches == 1 and estimate.interval is None:
         return "measured once"
     if estimate.observations is not None:
-        of = f"{estimate.observations} observations of 1 launch"
+        of = f"{many(estimate.observations, 'observation')} of 1 launch"
     return f"95 %: {interval(*estimate.interval)}, {of}" if estimate.interval else f"{of}: too few for an interval"
 
 
@@ -134,7 +134,7 @@ def _strips(
     }
     picture, notes = strips(bands, _whole(job), ends, most, name)
     kept_count = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
-    n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch', 'es')}."
+    n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch')}."
     title = f"Observations, in % of the median user's rate, {rate(_whole(job))}"
     return Picture(picture, title, joined(" ", n, _intervals(job), notes))
 

@@ -20,7 +20,7 @@ from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
 from cotenant.suite.duets import BETWEEN
 from cotenant.suite.foreign import SUITE as OF_COMMANDS
-from cotenant.text import listed, many, printable
+from cotenant.text import listed, many, noun, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _WORST = pl.coalesce("effect", "value").arg_max().fill_null(0)
@@ -227,7 +227,7 @@ def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
     lines: list[Words] = []
     of_launches = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message))
     for (job, run_id, outcome, message), alike in of_launches.items():
-        users = f"user{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
+        users = f"{noun(len(alike), 'user')} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
         why = f"{outcome}: {printable(message)}".removesuffix(": ")
         aborted = sum(loss.aborted for loss in alike)
         more = f"  [{aborted} more aborted with it]" if aborted else ""

@@ -50,6 +50,7 @@ from cotenant.stats.interference import SuiteScore, interval_of_quotient, ratio,
 from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import jain
+from cotenant.text import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,8 @@ def summarise(records: Rows) -> Summary:
 
     in_duets, beside_levels, own = rows(IN_DUET), {*rows(BESIDE_PRESSURE).at}, ~BESIDE_PRESSURE & ~IN_DUET
     if beside_levels:
-        notes.append(
-            f"{len(beside_levels)} records beside neighbours of known pressure: --table pressure has their curves."
-        )
+        pressed_records = many(len(beside_levels), "record")
+        notes.append(f"{pressed_records} beside neighbours of known pressure: --table pressure has their curves.")
     jobs: list[JobSummary] = []
     pressed: list[JobSummary] = []
     counted = newest.filter(~IN_DUET)

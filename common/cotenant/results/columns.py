@@ -247,7 +247,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
     measured("tflops", "counted operations per second of the median observation, in 10^12", "meters.compute.tflops"),
     measured("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu"),
-    whole("steps", "timed steps of kept observations, of a benchmark whose steps somebody waits for", "meters.steps.n"),
+    whole("steps", "timed steps of kept observations, of a benchmark that serves", "meters.steps.n"),
     measured("step_p50_ns", "median time of a step", "meters.steps.p50_ns"),
     measured("step_p95_ns", "what 95 of 100 steps do not exceed", "meters.steps.p95_ns"),
     measured("step_p99_ns", "what 99 of 100 do not exceed", "meters.steps.p99_ns"),
@@ -348,7 +348,7 @@ OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
     *(column for column in COLUMNS if column.name in _OF_RECORD),
     whole("observation", "number of the observation in its launch, from 0"),
     whole("block", "the block of the launch in which it lies; null across a border, and without blocks"),
-    text("kind", "who ran in that block: `all` tenants, or `only` this one; empty across a border"),
+    text("kind", "the tenants that ran in that block: `all`, or `only` this one; empty across a border"),
     flag(
         "kept",
         "whether it counts, of `kind` `only` for the rate alone, else for the record's rate: not before the first "

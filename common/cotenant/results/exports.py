@@ -32,7 +32,7 @@ from cotenant.results.openmetrics import write_openmetrics
 from cotenant.results.record import Whole
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
-from cotenant.text import FORMULA_BEGINNINGS
+from cotenant.text import FORMULA_BEGINNINGS, many, verb
 
 BATCH_ROWS = 20_000
 ROW_GROUP = 100_000
@@ -173,7 +173,7 @@ def _parquet(path: Path) -> Iterator[Table | str]:
         yield f"it cannot be read ({first_line})"
         return
     if lost:
-        yield f"{lost} rows lack one of {', '.join(needed)}"
+        yield f"{many(lost, 'row')} {verb(lost, 'lacks', 'lack')} one of {', '.join(needed)}"
     yield table
 
 

@@ -196,7 +196,8 @@ def _lock(file: BinaryIO, path: str) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise CotenantError(
-                    f"{path} has been locked for {LOCK_LIMIT_S:g} s.", f"See who holds it: fuser -v {path}"
+                    f"{path} has been locked for {LOCK_LIMIT_S:g} s.",
+                    f"This shows the process that holds it: fuser -v {path}",
                 ) from None
             time.sleep(LOCK_POLL_S)
         except OSError as error:

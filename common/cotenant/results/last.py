@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cotenant.files import content_of
-from cotenant.results.decoded import Decoded, mapping_of, part_of
+from cotenant.results.decoded import Decoded, ForeignError, mapping_of, part_of
 from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
+from cotenant.results.record_files import values_in
 from cotenant.results.store import TIME, safe_part
 
 
@@ -77,8 +76,8 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
             newest[label] = max(newest.get(label, ("", path)), (time, path))
     records = []
     for _, path in newest.values():
-        with suppress(OSError, ValueError, RecursionError):
-            records.append(Decoded(json.loads(content_of(path)), str(path)))
+        with suppress(ForeignError):
+            records += [Decoded(value, str(path)) for value in values_in(path)]
     return last_launches(records, suite)
 
 

@@ -29,6 +29,7 @@ from cotenant.results.decoded import (
 )
 from cotenant.results.export_form import export_form
 from cotenant.results.journal import Written
+from cotenant.text import many
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 RESOLVED = (".resolved", ".resolved.json")
@@ -184,7 +185,7 @@ def _values(content: bytes | str) -> Iterator[Any]:
         try:
             value, at = decoder.raw_decode(text, at)
         except (json.JSONDecodeError, RecursionError):
-            yield f"it is cut off or damaged after {count} records" if count else "it is not JSON, or cut off"
+            yield f"it is cut off or damaged after {many(count, 'record')}" if count else "it is not JSON, or cut off"
             return
         except ValueError:  # A number with more digits than Python reads.
             yield "it holds a number that is none"

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-import msgspec
-
 from cotenant.frames import pl
 from cotenant.results import columns
 from cotenant.results.columns import checked, schema, values_of
@@ -143,7 +141,7 @@ def table_of(records: Iterable[Decoded]) -> Table:
 
 def table_of_records(records: Iterable[Record]) -> Table:
     """Return the table of new records, as if they were read from their files."""
-    return table_of(Decoded(msgspec.to_builtins(plain(record))) for record in records)
+    return table_of(Decoded(plain(record)) for record in records)
 
 
 def table_of_rows(rows: pl.LazyFrame) -> Table:

@@ -8,7 +8,7 @@ from cotenant.findings.checks.isolation import OF_NODES, OF_SIBLINGS, planned_fi
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import LOOK_FOR, MOST_STOLEN, busy_of, tolerated
 from cotenant.machine.cpu import Clocking
-from cotenant.procfs import format_list
+from cotenant.procfs import shortened_list
 from cotenant.text import gib, listed
 
 MOST_UNEVEN = 1.2
@@ -39,7 +39,7 @@ def nodes(facts: Facts) -> Inspection:
         return None
     if planned := planned_findings(facts, OF_NODES):
         yield from planned
-        return "slices reach over nodes"
+        return "slices reach over nodes or sockets"
     total = len({processor.node for processor in facts.machine.processors})
     if total == 1:
         return "one node"
@@ -93,7 +93,7 @@ def governor(facts: Facts) -> Inspection:
         )
     if clocking.capped:
         yield warning(
-            f"The clocks of processors {format_list(clocking.capped)} are capped below what they can do.",
+            f"The clocks of processors {shortened_list(clocking.capped)} are capped below what they can do.",
             "cpupower frequency-set -u with the highest value of cpupower frequency-info",
             rule="frequency_capped",
         )

@@ -7,7 +7,7 @@ from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts, SelfTest
 from cotenant.machine.space import Disk
 from cotenant.machine.wheels import INDEX
-from cotenant.text import gib, listed
+from cotenant.text import gib, listed, many, verb
 
 LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20
 OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."
@@ -173,7 +173,9 @@ def job_input(facts: Facts) -> Inspection:
     readers = [job for job in facts.jobs if job.reads]
     lacking = [job for job in readers if job.missing]
     if not lacking:
-        return f"there for all {len(readers)} jobs that read files" if readers else "no job reads files"
+        if not readers:
+            return "no job reads files"
+        return f"there for {many(len(readers), 'job')} that {verb(len(readers), 'reads', 'read')} files"
     for job in lacking:
         if not job.made:
             yield error(

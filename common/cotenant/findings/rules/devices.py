@@ -8,6 +8,7 @@ from typing import Any
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
 from cotenant.results.record import Record
+from cotenant.text import many
 
 OF_MPS = "nvidia-cuda-mps"
 NOTICEABLE_NS = 10_000_000
@@ -32,7 +33,7 @@ def throttled(record: Record) -> Finding | None:
     if (held_ns := record.isolation.counters.get("throttled_ns") or 0) > NOTICEABLE_NS:
         causes.append(f"a quota of processor time held this slice back for {held_ns / 1e9:.2f} s")
     if times := host["processor_throttles"]:
-        causes.append(f"heat slowed processor cores {times} times")
+        causes.append(f"heat slowed processor cores {many(times, 'time')}")
     for what, devices in slowed_by.items():
         if devices:
             causes.append(f"{what} slowed devices {', '.join(map(str, sorted(devices)))}")

@@ -60,7 +60,7 @@ def shm_kept(record: Record) -> Finding | None:
     return warning(
         f"{leftover['files']} files ({leftover['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this "
         "launch are still there: nothing shows that its users made them.",
-        "See with ls -lt /dev/shm whose they are, and remove a benchmark's: the next launch finds less memory.",
+        "Remove those of benchmarks (ls -lt /dev/shm shows the owners): the next launch finds less memory.",
         value=float(leftover["memory_bytes"]),
         effect=0.0,
     )
@@ -100,7 +100,7 @@ def memory_kills(record: Record) -> Finding | None:
     if host is None or not host["memory_kills_outside"]:
         return None
     return warning(
-        f"During this launch the kernel killed {many(host['memory_kills_outside'], 'process', 'es')} outside of the "
+        f"During this launch the kernel killed {many(host['memory_kills_outside'], 'process')} outside of the "
         "slices for memory.",
         "Keep more memory back with --reserve, and see the kernel's log for what was killed.",
     )
@@ -119,7 +119,7 @@ def processes_refused(record: Record) -> Finding | None:
 
 
 UNCAUGHT = (
-    "Most of it could not be caught: processes that ended meanwhile and that nobody who is left has waited for, many "
+    "Most of it could not be caught: processes that ended meanwhile without a parent that waited for them, many "
     "small ones, or interrupts."
 )
 LOOK_FOR = "Look what starts processes here, or moves data (top, execsnoop, /proc/interrupts), and end it."

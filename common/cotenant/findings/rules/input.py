@@ -30,7 +30,7 @@ def input_stall(record: Record) -> Finding | None:
     return warning(
         f"In {len(late)} of {len(times)} kept observations the input came late: "
         f"the slowest took {worst:.2f} times the median time, most of it waiting for data.",
-        "Use more --workers or a faster disk; see who else reads from it.",
+        "Use more --workers or a faster disk; look for other programs that read from it.",
         value=worst,
         effect=moved_by(times, late),
     )

@@ -139,7 +139,7 @@ def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
     ratio = worst.median / best.median
     finding = warning(
         f"User {launch[slow].tenant} ran at {ratio:.3f} times the rate of user {launch[fast].tenant}.",
-        "Compare their slices, clocks and counters in the records: the command `plan` shows who is given what.",
+        "Compare their slices, clocks and counters in the records: `plan` shows each user's slice.",
         value=ratio,
         effect=1 - ratio,
     )

@@ -11,7 +11,7 @@ from cotenant.findings.rules.timing import audits_after, kept_observations
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
 from cotenant.suite.variables import value_behind
-from cotenant.text import many
+from cotenant.text import in_words, many, verb
 
 PLAIN = "fp32"
 USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
@@ -164,7 +164,7 @@ def other_steppers(record: Record) -> Finding | None:
     if not isinstance(others, int) or others < 1:
         return None
     return warning(
-        f"{many(others, 'further process', 'es')} of this program stepped an optimizer: nobody counts their steps.",
+        f"{many(others, 'further process')} of this program stepped an optimizer: nobody counts their steps.",
         "Let one process train, or start ranks by torchrun, whose rank 0 counts.",
     )
 
@@ -263,7 +263,7 @@ def devices_unused(record: Record) -> Finding | None:
     if used >= there or record.observed.get("device") == "cpu" or _flag(record, "--devices") == str(used):
         return None
     return warning(
-        f"{there} devices, and {'one was' if used == 1 else f'{used} were'} used.",
+        f"{there} devices, and {in_words(used)} {verb(used, 'was', 'were')} used.",
         "Leave --users out, and start a rank per device in jobs of the group all (run_distributed.sh); to use fewer of "
         "them, hide the others (CUDA_VISIBLE_DEVICES).",
     )
@@ -301,14 +301,14 @@ def budget(record: Record) -> Finding | None:
     cut = "nothing"
     if given != requested:
         cut = (
-            f"{requested.repeat} observations of {requested.number} batches to {given.repeat} of {given.number}: "
-            f"{given.batches} of {requested.batches} batches"
+            f"{many(requested.repeat, 'observation')} of {many(requested.number, 'batch')} to {given.repeat} of "
+            f"{given.number}: {given.batches} of {many(requested.batches, 'batch')}"
         )
     if took_s > LATE * budget_s:
         if made == given.repeat:
             sentence = f"A budget of {budget_s:g} s cut {cut}. They took {took_s:.1f} s."
         else:
-            after = f"{made} observations and {took_s:.1f} s"
+            after = f"{many(made, 'observation')} and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
         # It was asked for.
         return info(sentence, "Give a larger --budget, or a smaller batch.")
