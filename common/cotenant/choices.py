@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-IsolationKind = Literal["auto", "require", "v1", "v2", "affinity", "none"]
+IsolationKind = Literal["auto", "require", "v2", "v1", "affinity", "none"]
 ISOLATIONS: tuple[IsolationKind, ...] = get_args(IsolationKind)
 """Ways to enforce slices: `isolation/choose.py`."""
 

@@ -15,7 +15,7 @@ LINES: dict[str, list[str]] = {
     "cotenant ": ["help", *COMMANDS],
     "cotenant help do": ["doctor"],
     "cotenant --iso": ["--isolation"],
-    "cotenant --isolation v": ["v1", "v2"],
+    "cotenant --isolation v": ["v2", "v1"],
     "cotenant --name toy_": ["toy_reg", "toy_lstm", "toy_lstm_layers"],
     "cotenant --users 2 --exclude convnet_d": ["convnet_distributed", "convnet_distributed_fp16"],
     "cotenant --jobs sc": ["scaling"],

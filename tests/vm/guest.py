@@ -26,6 +26,9 @@ PATIENCE_S = 900.0
 PLAIN = CGROUPS / "plain"
 HIDE = "mount -t tmpfs none /run/systemd"
 """A command that hides systemd as init from the processes of a mount namespace."""
+SHARE = Path(os.environ.get("SHARE", "/share"))
+"""The host's packages."""
+VENV = Path("/var/tmp/venv")
 Start = Callable[[list[str], dict[str, str]], list[str]]
 """How a command line is started: wraps it, given the environment that it shall have."""
 
@@ -119,6 +122,15 @@ def add_user() -> None:
     until(bus.exists)
 
 
+def make_environment() -> None:
+    """Have the environment that run.sh would make, with the host's packages in it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(VENV)], check=True)
+    (packages,) = VENV.glob("lib/python*/site-packages")
+    (packages / "share.pth").write_text(f"{SHARE}\n")
+    pins = subprocess.run(["sha256sum", "requirements.txt"], cwd=ROOT, capture_output=True, check=True)
+    (VENV / ".cotenant-run").write_bytes(pins.stdout)
+
+
 def until(true: Callable[[], Any], limit_s: float = PATIENCE_S) -> float | None:
     """Poll; return after how many seconds it was true, or None where the time ran out."""
     begin_s = time.monotonic()
@@ -165,6 +177,7 @@ class Suite:
             "HOME": str(self.folder),
             "BASE": str(self.folder / "base"),
             "TMPDIR": str(self.folder / "tmp"),
+            "VENV": str(VENV),
             "COTENANT_LOCK": str(self.folder / "lock"),
             MARK: self.name,
         }

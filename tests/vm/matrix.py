@@ -107,7 +107,8 @@ RUN = (sys.executable, str(ROOT / "run.py"))
 V2_CHECKS = (sys.executable, str(ROOT / "tests/isolation/v2_checks.py"))
 REMEDY = ("sudo ./cgroup_setup.sh", "Delegate=", "systemctl edit user@")
 AGAIN = ("delegated from the next login on", "systemctl restart user@")
-TORCH_JOB = ("--name", "toy_reg", "--budget", "2s")
+STEPS = ("sh", "-c", "i=0; while :; do i=$((i+1)); echo step $i; sleep 0.1; done")
+COUNTED = ("--reserve", "384M", "--count-line", "^step", "--budget", "10")
 
 UNDELEGATED_ROWS = (
     Row("user, required", logged_in, refused(4, *REMEDY), ("--isolation", "require"), core=True),
@@ -167,8 +168,38 @@ MOMENT_ROWS = tuple(
     for who, start in (("root", DELEGATED), ("user", as_user))
     for end in moments.ENDS
 )
-TORCH_ROWS = (Row("plan", logged_in, ended_well("isolation v2"), ("plan",), RUN),)
-DELEGATED_ROWS = ROOT_ROWS + USER_ROWS + MOMENT_ROWS + TORCH_ROWS
+COMMAND_ROWS = (
+    Row("user, plan", logged_in, ended_well("isolation v2"), command=(*RUN, "plan")),
+    Row("user, doctor", logged_in, ended_well("v2"), command=(*RUN, "doctor", "--quick")),
+    Row("user, exec", logged_in, ended_well("by v2"), command=(*RUN, "exec", *COUNTED, "--", *STEPS)),
+    Row(
+        "user, duet",
+        logged_in,
+        ended_well("by v2"),
+        command=(*RUN, "exec", "--duet", *COUNTED, "--", *STEPS, "---", *STEPS),
+    ),
+    Row(
+        "user, capacity",
+        logged_in,
+        ended_well(),
+        command=(*RUN, "capacity", *COUNTED[:-1], "120", "--users", "3", "--", *STEPS),
+    ),
+    Row("user, pairs", logged_in, ended_well("by v2"), ("--pairs", "witness")),
+    Row(
+        "user, four users in two slices",
+        logged_in,
+        sliced("v2", [[0, 1], [0, 1], [2, 3], [2, 3]], ("completed",) * 4),
+        ("--users", "4", "--slices", "2", "--baseline", "none"),
+    ),
+    Row(
+        "user, run.sh with torch",
+        logged_in,
+        ended_well("by v2"),
+        command=(str(ROOT / "run.sh"), "--reserve", "384M", "--name", "toy_reg", "--baseline", "none", "--budget", "5"),
+        before=guest.make_environment,
+    ),
+)
+DELEGATED_ROWS = ROOT_ROWS + USER_ROWS + MOMENT_ROWS + COMMAND_ROWS
 
 
 def main(argv: list[str]) -> int:

@@ -47,7 +47,8 @@ class Recorder:
         """Make, write and return a launch's records. Raises CotenantError."""
         # The imports are late, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
-        from cotenant.launch.records import SuiteFacts, parts_of, records_of
+        from cotenant.launch.parts import parts_of
+        from cotenant.launch.records import SuiteFacts, records_of
 
         suite, options = self._suite, self._suite.options
         findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))

@@ -42,7 +42,7 @@ class MemoryLeft:
         return {} if self._available.n else {"memory": "/proc/meminfo, which this host hides"}
 
 
-LACKS = "slices that count memory: --isolation v1 or v2"
+LACKS = "slices that count memory: --isolation v2 or v1"
 
 
 class SliceMemory:
