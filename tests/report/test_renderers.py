@@ -51,10 +51,10 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
     ]
 
 
-def test_names_lose_their_middle_and_words_their_end_where_all_columns_then_fit() -> None:
+def test_names_lose_their_middle_and_others_their_end_to_fit() -> None:
     columns: tuple[Column[tuple[str, str]], ...] = (
         Column("job", lambda item: Cell(item[0]), left=True, least=9),
-        Column("verdict", lambda item: Cell(item[1]), left=True, words=True, least=10),
+        Column("verdict", lambda item: Cell(item[1]), left=True, least=10),
         Column("n", lambda _: Cell("20")),
     )
     shortened = table(

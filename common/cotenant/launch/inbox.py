@@ -41,12 +41,14 @@ OwnOutcome = Literal[
 
 
 class HelloMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="hello"):
-    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`."""
+    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`, and its program's
+    `start`, if that is started again."""
 
     tenant: Count
     rank: Count
     world: AtLeastOne
     elsewhere: Count = 0
+    start: AtLeastOne = 1
 
     def __post_init__(self) -> None:
         if self.rank >= self.world or self.elsewhere >= self.world:

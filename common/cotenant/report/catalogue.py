@@ -30,7 +30,7 @@ class CatalogueEntry:
 COLUMNS: Sequence[Column[CatalogueEntry]] = (
     text_column("job", lambda entry: entry.job, "job", least=11),
     Column("cells", lambda entry: number(entry.cells, str, "cells")),
-    text_column("item", lambda entry: entry.item, "item", words=True, least=8),
+    text_column("item", lambda entry: entry.item, "item", least=8),
     Column("parameters", lambda entry: number(entry.parameters, "{:,.0f}".format, "parameters"), optional=True),
     text_column("data", lambda entry: entry.data, "data", least=8),
     Column("seconds", lambda entry: number(entry.seconds, "{:,.0f}".format, "seconds"), optional=True),
