@@ -49,12 +49,14 @@ class _Message(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
 
 
 class HelloMessage(_Message, frozen=True):
-    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`."""
+    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`, and its program's
+    `start`, if that is started again."""
 
     tenant: Count
     rank: Count
     world: AtLeastOne
     elsewhere: Count = 0
+    start: AtLeastOne = 1
 
     def __post_init__(self) -> None:
         if self.rank >= self.world or self.elsewhere >= self.world:
@@ -173,7 +175,7 @@ def message_of(line: bytes) -> TenantMessage:
 def _check_free(values: dict[str, Any]) -> None:
     """Raise ValueError if no file can hold these values: nested too deeply, or with integers of more than 64 bits."""
     if is_deep(values):
-        raise ValueError(f"nested more than {DEEPEST} levels deep")
+        raise ValueError(f"a message nested more than {DEEPEST} levels deep")
     try:
         msgspec.msgpack.encode(values)
     except OverflowError as error:
