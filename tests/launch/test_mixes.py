@@ -27,9 +27,10 @@ from cotenant.launch.design.passed import Passed
 from cotenant.launch.design.shared import DesignPlan
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.parts import parts_of
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.records import SuiteFacts, records_of
-from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.start import Options, Resolver
 from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
@@ -105,7 +106,9 @@ def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_eith
     assert {spec.slice.nodes for met in (start, *start.met) for spec in met.specs} == {(0, 1)}
 
 
-def records_of_parts(start: Start, ranks: dict[int, Rank] | None = None, **of_launch: Any) -> list[list[Record]]:
+def records_of_parts(
+    start: PlannedLaunch, ranks: dict[int, Rank] | None = None, **of_launch: Any
+) -> list[list[Record]]:
     """Return the records of each pair of a launch in which everybody has died, each with its process in `ranks`."""
     now = datetime.now(UTC)
     own = [{0: ranks[spec.slice.tenant]} if ranks else {} for spec in start.specs]

@@ -8,12 +8,12 @@ from typing import Any
 
 from cotenant.launch.alone import TurnAlone
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.start import Start
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.tenant import TenantSpec
 from cotenant.procfs import format_list
 
 
-def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
+def parts_of(result: LaunchResult, start: PlannedLaunch) -> Iterator[tuple[LaunchResult, PlannedLaunch]]:
     """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one for
     each meeting of its tenants."""
     if (went_on := result.went_on) is not None:

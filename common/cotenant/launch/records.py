@@ -20,8 +20,8 @@ from cotenant.launch.design.passed import SeenSoFar
 from cotenant.launch.design.shared import Design, DuetPlace
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.planned import PlannedLaunch, Program
 from cotenant.launch.rank import Go
-from cotenant.launch.start import Program, Start
 from cotenant.launch.told import Told, told_of
 from cotenant.results.build import build_record
 from cotenant.results.rates import block_sums
@@ -57,7 +57,7 @@ class SuiteFacts:
     run_words: tuple[str, ...]
 
 
-def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
+def records_of(result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
     launched = _Launched(result, start, facts)
     return [
@@ -68,7 +68,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
 class _Launched:
     """The facts of a launch that its tenants share, and those of each."""
 
-    def __init__(self, result: LaunchResult, start: Start, facts: SuiteFacts) -> None:
+    def __init__(self, result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> None:
         self._result, self._start, self._facts = result, start, facts
         self.told = [told_of(tenant, result, start.design.has_parts) for tenant in result.tenants]
         loads = [told.load for told in self.told if told.observations]
@@ -176,7 +176,7 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
     return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
 
 
-def _work_beside(result: LaunchResult, told: Sequence[Told], start: Start) -> list[dict[str, Any]]:
+def _work_beside(result: LaunchResult, told: Sequence[Told], start: PlannedLaunch) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
     spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
     seen = []
@@ -195,7 +195,7 @@ def _work_beside(result: LaunchResult, told: Sequence[Told], start: Start) -> li
     return seen
 
 
-def _findings(result: LaunchResult, start: Start) -> Iterator[Finding]:
+def _findings(result: LaunchResult, start: PlannedLaunch) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
