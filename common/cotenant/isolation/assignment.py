@@ -100,13 +100,13 @@ class Hope:
         """Whether all slices may lie in one group each and have the same kinds of core there."""
         return any(self._fit(groups, size, kinds) for kinds in self._mixtures)
 
-    def _fit(self, groups: Held, size: int, kinds: Iterable[str] = ()) -> bool:
+    def _fit(self, groups: Held, size: int, kinds: Sequence[str] = ()) -> bool:
         """Whether all slices may lie in one group each, in those that have all of these kinds, and of these alone."""
         room = 0
         for held, count in groups.items():
-            of_kind = dict(held)
-            if of_kind.keys() >= set(kinds):
-                room += count * (sum(map(of_kind.__getitem__, kinds or of_kind)) // size)
+            there = [number for kind, number in held if not kinds or kind in kinds]
+            if len(there) >= len(kinds):
+                room += count * (sum(there) // size)
         return room >= self._tenants
 
 
