@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heapreplace
-from itertools import chain, groupby
+from itertools import chain, combinations, groupby
 from typing import NamedTuple
 
-from cotenant.isolation.cores import Core, Cpus, mixtures, node_of, package_of, views_of
+from cotenant.isolation.cores import Core, Cpus, Level, mixtures, node_of, package_of, views_of
 from cotenant.machine.topology import Processor
 
 _WORTH = 8
@@ -70,25 +70,51 @@ def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole:
     return Merit(near, whole, all(other == first for other in others), together)
 
 
+Held = Counter[frozenset[tuple[str, int]]]
+"""How many groups have so many processors of each kind."""
+
+
 class Hope:
     """The most that an assignment of a size can merit, by counting alone: no search is made for what cannot be."""
 
     def __init__(self, processors: Sequence[Processor], cores: Sequence[Core], tenants: int) -> None:
         self._tenants = tenants
-        self._nodes, self._packages = (
-            Counter(Counter(level(processor) for processor in processors).values()) for level in (node_of, package_of)
-        )
+        self._nodes, self._packages = (_held(processors, level) for level in (node_of, package_of))
         self._widths = {len(core) for core in cores}
-        self._alike = sum(count // tenants for count in Counter(processor.kind for processor in processors).values())
+        of_kinds = Counter(processor.kind for processor in processors)
+        self._alike = sum(count // tenants for count in of_kinds.values())
+        self._mixtures = list(chain.from_iterable(combinations(of_kinds, n) for n in range(1, len(of_kinds) + 1)))
 
     def __call__(self, size: int, whole: bool) -> Merit:
         """Return what slices of `size` may merit; `whole` cores come out of one width only if it divides the size."""
-        near, together = (
-            sum(held // size * groups for held, groups in sizes.items()) >= self._tenants
-            for sizes in (self._nodes, self._packages)
-        )
+        near = self._fit(self._nodes, size)
+        alike, together = size <= self._alike, self._fit(self._packages, size)
+        if alike and near:
+            alike = self._fit_alike(self._nodes, size)
+        if alike and together:
+            together = self._fit_alike(self._packages, size)
         comes_out = len(self._widths) > 1 or not size % min(self._widths)
-        return Merit(near, whole and comes_out, size <= self._alike, together)
+        return Merit(near, whole and comes_out, alike, together)
+
+    def _fit_alike(self, groups: Held, size: int) -> bool:
+        """Whether all slices may lie in one group each and have the same kinds of core there."""
+        return any(self._fit(groups, size, kinds) for kinds in self._mixtures)
+
+    def _fit(self, groups: Held, size: int, kinds: Sequence[str] = ()) -> bool:
+        """Whether all slices may lie in one group each, in those that have all of these kinds, and of these alone."""
+        room = 0
+        for held, count in groups.items():
+            there = [number for kind, number in held if not kinds or kind in kinds]
+            if len(there) >= len(kinds):
+                room += count * (sum(there) // size)
+        return room >= self._tenants
+
+
+def _held(processors: Iterable[Processor], level: Level) -> Held:
+    groups: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for processor in processors:
+        groups[level(processor)][processor.kind] += 1
+    return Counter(frozenset(held.items()) for held in groups.values())
 
 
 def assign_all(processors: Sequence[Processor], wanted: Sequence[int | None], size: int) -> list[Cpus]:

@@ -61,13 +61,13 @@ def _cores(processors: Iterable[Processor], levels: Sequence[Level]) -> list[Cor
 
 
 def views_of(processors: Sequence[Processor]) -> list[list[Core]]:
-    """Return the cores by all their levels, then without caches, then by nodes alone.
+    """Return the cores by all their levels, then without caches, then by nodes alone, then in the order of their ids.
 
-    Fewer levels leave more freedom, where a cache or a socket has cores of one kind only.
+    Fewer levels leave more freedom, where a cache, a socket or a node has cores of one kind only.
     """
     groups = {level: len({level(processor) for processor in processors}) for level in (package_of, node_of, cache_of)}
     views = []
-    for left_out in ((), (cache_of,), (cache_of, package_of)):
+    for left_out in ((), (cache_of,), (cache_of, package_of), tuple(groups)):
         levels = sorted(
             (level for level in groups if groups[level] > 1 and level not in left_out), key=groups.__getitem__
         )

@@ -22,17 +22,10 @@ LEFT = Ending("failed", "One of its processes left the rendezvous before its rec
 class Hearer(Protocol):
     """The launch, which acts on what is heard."""
 
-    def hear(self, tenant: Tenant, rank: Rank, message: TenantMessage) -> None:
-        """Act on a message that its rank has taken. Raises ProtocolError."""
-
-    def fails(self, tenant: Tenant, ending: Ending) -> None:
-        """Let a tenant end for this reason."""
-
-    def intruded(self, culprit: Tenant, ending: Ending) -> None:
-        """End a launch in which a tenant has connected to another's socket."""
-
-    def rank_ended(self, tenant: Tenant, rank: Rank) -> None:
-        """Act on the end of one of several ranks."""
+    def hear(self, tenant: Tenant, rank: Rank, message: TenantMessage) -> None: ...
+    def fails(self, tenant: Tenant, ending: Ending) -> None: ...
+    def intruded(self, culprit: Tenant, ending: Ending) -> None: ...
+    def rank_ended(self, tenant: Tenant, rank: Rank) -> None: ...
 
 
 class Connections:

@@ -89,21 +89,24 @@ def told_of(tenant: TenantResult, result: LaunchResult, has_parts: bool) -> Told
         part = msgspec.structs.replace(part, arguments=tenant.spec.foreign.arguments, version="")
     if conducted is not None:
         observations = placed(observations, conducted, tenant.spec.slice.tenant)
-        if has_parts:
-            in_part = [made.block is not None for made in observations]
-            observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-    if result.span is not None and go is not None:
-        in_part = [_lies_in(result.span, made) for made in observations[: go.given.repeat]]
-        in_part += [False] * (len(observations) - len(in_part))
+    in_part = None
+    if conducted is not None and has_parts:
+        in_part = [made.block is not None for made in observations]
+    elif result.span is not None and go is not None:
+        in_part = _in_span(observations, result.span, go)
+        by_rank = {rank: [*itertools.compress(rows, _in_span(rows, result.span, go))] for rank, rows in by_rank.items()}
+    if in_part is not None:
         observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-        rows_of = {rank: rows[: go.given.repeat] for rank, rows in by_rank.items()}
-        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
     late_ns = max(rank.late_ns for rank in ranks.values())
     return Told(go, first, part, observations, by_rank, late_ns, load_of(observations, part, result.stop_ns))
 
 
-def _lies_in(span: Span, made: Observed) -> bool:
-    return span[0] <= made.start_ns and made.end_ns <= span[1]
+def _in_span(rows: Sequence[Observed], span: Span, go: Go) -> list[bool]:
+    """Return of each observation whether it lies in the span, and GO asked for it."""
+    return [
+        number < go.given.repeat and span[0] <= made.start_ns and made.end_ns <= span[1]
+        for number, made in enumerate(rows)
+    ]
 
 
 def _part_of(part: TenantPart, own: Sequence[bool]) -> TenantPart:
