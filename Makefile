@@ -14,7 +14,7 @@ test: ## the checks and the fast tier in two processes, on a machine that has on
 test-all: ## the fast tier and the long loops: kills, fuzzing, simulations
 	./test.sh -n 2 --dist loadscope --no-loadscope-reorder -m "slow or not slow"
 
-vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (docs/testing.md)
+vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (CONTRIBUTING.md)
 	VENV=$(VENV) tests/vm/test.sh
 
 bench: ## what the harness itself costs, side by side (docs/benchmarks.md)

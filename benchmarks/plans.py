@@ -1,4 +1,4 @@
-"""A plan of a large machine: less than a second, however many users share it."""
+"""A plan of a large machine: less than a second of processor time, however many users share it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def main() -> int:
     for nodes, processors in SHAPES:
         host, took = machine(nodes, processors), {}
         for users in (1, 2, 3, 7, 8, 255, nodes, processors // 2 - 1, processors, 2 * processors):
-            begin_s = time.perf_counter()
+            begin_s = time.process_time()
             plan(host, users)
-            took[users] = time.perf_counter() - begin_s
+            took[users] = time.process_time() - begin_s
         worst = max(took, key=took.__getitem__)
         shown = (processors, nodes, f"{took[worst]:.2f} s", worst, len(took), PROMISE.verdict(took[worst]))
         table.add_row(*map(str, shown))

@@ -44,6 +44,15 @@ def test_common_installs_as_the_checkout_does(tmp_path: Path) -> None:
     assert all(f"{name} = {target}" in scripts for name, target in project["scripts"].items())
 
 
+def test_a_wheel_of_common_is_refused_as_it_would_lack_the_suite(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "common", tmp_path / "common", ignore=lambda *_: {"cotenant"})
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    build = "from setuptools.build_meta import build_wheel; build_wheel('out')"
+    ended = subprocess.run([sys.executable, "-c", build], cwd=tmp_path / "common", capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "would lack the benchmarks: pip install '.[torch]' in the checkout" in ended.stderr
+
+
 def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every file of the tasks, profiles and targets is shipped; a slow test builds the wheel itself."""
     given: dict[str, Any] = {}

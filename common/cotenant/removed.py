@@ -42,6 +42,7 @@ REMOVED: dict[str, str] = {
     "--isolation systemd": "Use --isolation v2: the run starts itself again in a scope of systemd's where it has to.",
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",
+    "--solo": "Use --baseline whole.",
     "--active": "Use the number of users that `capacity` finds.",
     "--merged": "Use --baseline blocks, or --duet to compare two commands.",
     "tune --only": "Only the batch size is searched: launch a job with another flag behind --, and compare.",

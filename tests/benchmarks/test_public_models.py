@@ -1,4 +1,4 @@
-"""Our networks against public ones with the same weights; skipped without their packages (docs/testing.md)."""
+"""Our networks against public ones with the same weights; skipped without their packages (CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tasks.loading import main_of
 
 
 def needs_transformers() -> None:
-    pytest.importorskip("transformers", reason="transformers is not installed: docs/testing.md", exc_type=Exception)
+    pytest.importorskip("transformers", reason="transformers is not installed: CONTRIBUTING.md", exc_type=Exception)
 
 
 def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:

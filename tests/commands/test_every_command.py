@@ -83,7 +83,7 @@ TABLE = {
 ELSEWHERE = {
     "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
-    "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
+    "capacity --keep 0.4 --budget 6m -- python train.py": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
     "fleet run --jobs cpu": "tests/fleet",
     "tune --jobs cpu --out tweaked.json": "half an hour: tests/questions/test_tune.py",

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.finding import Finding
+from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
 from cotenant.results.decoded import Decoded
 from cotenant.results.last import last_launches
-from report.making import fields_of, launch, solo
+from report.making import fields_of, launch, solo, text_of
 from tenants.suites import TENANTS, job
 
 TASK = '''"""Learns nothing (Nobody 2026):
@@ -112,3 +113,17 @@ def test_a_mix_is_listed_with_its_jobs(jobs: Path, capsys: Capture) -> None:
     assert [row["job"] for row in listed(capsys, "--jobs", jobs)] == ["ours", "cells", "foreign", "gone", "lab"]
     (lab,) = listed(capsys, "--jobs", jobs, "--name", "lab")
     assert (lab["trains"], lab["cells"], lab["cmd"]) == ("foreign, foreign beside each other", 1, "")
+
+
+def test_a_job_has_one_line_on_a_terminal() -> None:
+    trains = "Image classification by any classifier of torchvision; ResNet-101 (He et al. 2015) where none is named."
+    names = {"convnet_distributed_fp16": "image", "recom": "(user, item) sample", "toy_reg": "example"}
+    entries = [
+        CatalogueEntry(name, "student", 1, item, 123_456_789, "ImageNet/train", 20.0, trains, "x")
+        for name, item in names.items()
+    ]
+    for width in (80, 120):
+        lines = text_of(catalogue_grid("cpu", entries, "output"), width=width).splitlines()
+        rows = lines[2 : 2 + len(names)]
+        assert [row[:4] for row in rows] == [name[:4] for name in names]
+        assert all(row.endswith("…") and len(row) <= width for row in rows)

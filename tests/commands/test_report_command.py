@@ -191,7 +191,7 @@ def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> No
 
 @pytest.fixture
 def three_ways(tmp_path: Path) -> tuple[Path, Path]:
-    """Two suite runs under the same uids: with --solo, and without isolation."""
+    """Two suite runs under the same uids: with --baseline whole, and without isolation."""
     isolated = [one for uid in range(3) for one in (*launch("vae", uid), *solo("vae", uid), *launch("cart", uid))]
     free = [one for uid in range(3) for one in launch("vae", uid, 2, 900, place=UNSLICED)]
     return write(tmp_path / "isolated", isolated), write(tmp_path / "free", free)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -60,9 +61,12 @@ class Told(Rendezvous):
         return [fields for of, fields in self.said if of == kind]
 
 
-def stepped(runner: Told, count: int, items: float = 1.0, **how: Any) -> Steps:
+ONCE = Settings()
+
+
+def stepped(runner: Told, count: int, items: float = 1.0, settings: Settings = ONCE, **how: Any) -> Steps:
     """Return the steps of a program that has made so many."""
-    steps = Steps(runner, "row", dict, **how)
+    steps = Steps(runner, settings, "row", dict, **how)
     for _ in range(count):
         steps.step(items)
     return steps
@@ -80,7 +84,7 @@ def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wa
 
 def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_record() -> None:
     runner = Told()
-    steps = Steps(runner, "row", lambda: {"observed": {}})
+    steps = Steps(runner, Settings(), "row", lambda: {"observed": {}})
     assert runner.work == {"item": "row"}
     for _ in range(1 + WARM_UP_STEPS):
         assert runner.kinds() == []
@@ -136,9 +140,9 @@ def test_a_program_that_ends_early_says_after_how_many_steps(count: int, when: s
     assert f"after {count} lines, {when}" in failed["message"]
 
 
-def test_one_that_is_started_again_says_nothing_and_goes_on_with_the_count() -> None:
+def test_one_that_is_started_again_says_nothing_and_goes_on_with_the_count(tmp_path: Path) -> None:
     runner = Told()
-    steps = stepped(runner, WARM_UP_STEPS + 3, again=True)
+    steps = stepped(runner, WARM_UP_STEPS + 3, settings=Settings(directory=str(tmp_path), again=True))
     steps.ended()
     for _ in range(20):
         steps.step()
@@ -194,7 +198,7 @@ def test_devices_of_weights_are_waited_for_where_another_is_current(monkeypatch:
     monkeypatch.setattr("os.register_at_fork", lambda **calls: None)
     monkeypatch.setattr("atexit.register", lambda call: None)
     monkeypatch.setattr("cotenant.exec.optimizer.address", lambda: ("", 0))
-    monkeypatch.setattr("cotenant.exec.optimizer.Rendezvous", lambda *at: Told())
+    monkeypatch.setattr("cotenant.exec.optimizer.Rendezvous", lambda *at, start: Told())
     monkeypatch.setattr(Settings, "claim", lambda self: True)
     counting, optimizer = Optimizers(None, Settings(), None), Owner(Place("cuda", 1), Place("cpu"), Place("cuda", 2))
     counting._begin(optimizer)

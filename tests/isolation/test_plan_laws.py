@@ -9,7 +9,7 @@ from itertools import chain, combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.isolation.assignment import cores_by_node, mixtures
+from cotenant.isolation.cores import cores_by_node, mixtures
 from cotenant.isolation.memory_shares import PAGE_BYTES, Mems, equal_share
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks
 from cotenant.machine.topology import Machine

@@ -40,10 +40,13 @@ def turning(tmp_path: Path, interruption: Interruption) -> Iterator[Turning]:
     backend.close()
 
 
+MOST_MS = {"MEASURED_NS": 50, "AFTER_THAW_NS": 20, "AFTER_BORDER_NS": 10, "BESIDE_AFTER_THAW_NS": 20}
+
+
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of a fifth of a second, of which three are enough, and of duets four."""
-    for name, most_ms in (("MEASURED_NS", 50), ("AFTER_THAW_NS", 20), ("AFTER_BORDER_NS", 10)):
+    for name, most_ms in MOST_MS.items():
         monkeypatch.setattr(of_designs, name, most_ms * MS)
     for name, rounds in (("LEAST_ROUNDS", 3), ("WANTED_ROUNDS", 3), ("MOST_DUET_ROUNDS", 4)):
         monkeypatch.setattr(designs, name, rounds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cotenant.commands.given import SuiteFlags
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.isolation.choose import Chosen
@@ -22,7 +23,8 @@ def with_devices(count: int, cores: int = 6, memory_bytes: int = 16 * GIB, name:
 
 
 def options(*words: object, extra: tuple[str, ...] = (), there: Machine = HOST) -> Options:
-    return options_of(suite_parser("", "", "").parse_words(list(map(str, words))), extra, there)
+    given = SuiteFlags.of(suite_parser("", "", "").parse_words(list(map(str, words))))
+    return options_of(given, extra, there)
 
 
 def resolved(of: Options, there: Machine = HOST) -> Resolver:

@@ -266,7 +266,7 @@ def test_of_each_cell_a_tenant_goes_on_alone_once_in_a_suite(v1: Suites) -> None
         {"name": "long", "mix": ["fast", "slow"]},
         {"name": "last", "mix": ["slow", "fast"]},
     ]
-    flags = ("--users", 2, "--baseline", "blocks", "--budget", 6, "--name", "short,long,last")
+    flags = ("--users", 2, "--baseline", "blocks", "--budget", 10, "--name", "short,long,last")
     v1.run(jobs, *flags, limit_s=100, status=0)
     kept = {record["name"]: record["kept"] is not None for record in v1.records()}
     assert kept == {"fast.in.short": True} | dict.fromkeys(

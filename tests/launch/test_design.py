@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InBlocks
-from cotenant.launch.design.passed import ALL, HOME, NOWHERE, ONLY, Block, Passed, Place, places
+from cotenant.launch.design.passed import ALL, HOME, NOWHERE, ONLY, TURN, Block, Passed, Place, places
 from cotenant.launch.design.shared import Design, DesignPlan, Room, Round, Rounds, Turn
 from cotenant.results.record import Observed
 from launch.designed import MS, blocks_in, carried_out, room, row
@@ -68,8 +68,8 @@ def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_
         ((0, 1), (1,), 50 + 500),
         ((0,), (1,), thawed_ms + 50 + 500),
         ((1,), (0,), thawed_ms + 2 + 200),
-        ((0,), (0, 1), thawed_ms + 50 + 500),
-        ((1,), (0, 1), thawed_ms + 2 + 500),
+        ((0,), (0, 1), 1000 + 500),
+        ((1,), (0, 1), 1000 + 500),
     }
 
 
@@ -81,10 +81,17 @@ def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_g
         ((0, 1), (1,), 300 + 2 + 1000),
         ((0,), (1,), 300 + 100 + 1000),
         ((1,), (0,), 300 + 100 + 200),
-        ((0,), (0, 1), 300 + 100 + 1000),
-        ((1,), (0, 1), 300 + 2 + 1000),
+        ((0,), (0, 1), 1000 + 1000),
+        ((1,), (0, 1), 1000 + 1000),
     }
     assert {block.left_out_ns[0] // MS for block in blocks[1:] if [*block.awake] == [0]} == {300 + 100}
+
+
+def test_all_leave_a_second_out_of_a_turn_of_all_into_which_one_is_thawed_but_not_of_the_half_of_a_duet() -> None:
+    tempo, both = room({0: 2 * MS, 1: 2 * MS}).tempo, {0: HOME, 1: HOME}
+    assert tempo.left_out_ns(Turn(ALL, both), {0: HOME}) == {0: 1000 * MS, 1: 1000 * MS}
+    assert tempo.left_out_ns(Turn(ALL, both), both) == {0: 50 * MS, 1: 50 * MS}
+    assert tempo.left_out_ns(Turn(TURN, both), {}) == {0: 152 * MS, 1: 152 * MS}
 
 
 @pytest.mark.parametrize(("step_ms", "requested", "number"), [(2, 800, 10), (2, 4, 4), (50, 4, 1), (300, 1, 1)])
@@ -93,7 +100,7 @@ def test_ten_observations_lie_in_a_block_where_steps_allow(step_ms: int, request
 
 
 def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_long() -> None:
-    round_ns, last_ns = (152 + 200 + 50 + 200 + 152 + 200) * MS, (152 + 200) * MS
+    round_ns, last_ns = (1000 + 200 + 50 + 200 + 152 + 200) * MS, (1000 + 200) * MS
     least_ns = (LEAST_ROUNDS + 1) * round_ns + last_ns
 
     def rounds(budget_ns: float) -> int | str:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cotenant.launch.design.designs import InDuet
 from cotenant.launch.design.shared import DesignPlan, DuetPlace
 from cotenant.launch.limits import Limits
-from cotenant.launch.records import _duet_ratio, _placed
+from cotenant.launch.records import _duet_ratio
+from cotenant.launch.told import placed as in_blocks
 from launch.designed import MS, blocks_in, carried_out, room, row
 from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
 from tenants.suites import Suites, errors, job
@@ -102,7 +103,7 @@ def test_two_take_turns_and_the_slower_one_is_seen(turning: Turning) -> None:
     for tenant in result.tenants:
         assert {*kinds_kept(tenant, made)} == {"turn"}
         assert not [*made_at_rest(tenant, made)]
-        placed.append(_placed(tenant.ranks[0].observations, made, tenant.spec.slice.tenant))
+        placed.append(in_blocks(tenant.ranks[0].observations, made, tenant.spec.slice.tenant))
     ratio = _duet_ratio(result, placed, DUET)
     assert ratio is not None
     assert ratio.rounds in (4, 5), "of five the first may be of the warm-up"

@@ -86,9 +86,7 @@ def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_user
     assert asked("--mix", "vae,wlm") == asked("--jobs", "cpu", "--pairs", "vae,wlm") == "blocks"
     assert asked("--users", "2", "--isolation", "none") == "none"
     assert asked("--jobs", "scaling") == asked("--isolation", "none") == asked("--baseline", "none") == "none"
-    assert asked("--solo") == asked("--jobs", "cpu", "--baseline", "whole") == "whole"
-    with pytest.raises(CotenantError, match="not allowed with"):
-        asked("--solo", "--baseline", "blocks")
+    assert asked("--jobs", "cpu", "--baseline", "whole") == "whole"
 
 
 def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
@@ -96,7 +94,16 @@ def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
         return options(*words, extra=extra, there=with_devices(devices)).within_s
 
     assert within_s() == within_s("--name", "vae", "--uid", "3") == MOST_S == 600
-    for said in (("--budget", "9"), ("--users", "2"), ("--jobs", "cpu"), ("--mix", "vae,wlm"), ("--solo",)):
+    for said in (
+        ("--budget", "9"),
+        ("--users", "2"),
+        ("--jobs", "cpu"),
+        ("--mix", "vae,wlm"),
+        (
+            "--baseline",
+            "whole",
+        ),
+    ):
         assert within_s(*said) is None
     assert within_s(extra=("--repeat", "9")) is within_s(devices=1) is None
 

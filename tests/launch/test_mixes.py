@@ -14,6 +14,7 @@ import pytest
 
 from cotenant.choices import OF_DEVICES
 from cotenant.commands import exec as exec_command
+from cotenant.commands.given import CommandFlags
 from cotenant.confidential import by_new_key
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
@@ -25,9 +26,11 @@ from cotenant.launch.design.designs import InPairs
 from cotenant.launch.design.passed import Passed
 from cotenant.launch.design.shared import DesignPlan
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.parts import parts_of
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.rank import Go, Rank
-from cotenant.launch.records import SuiteFacts, parts_of, records_of
-from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.records import SuiteFacts, records_of
+from cotenant.launch.start import Options, Resolver
 from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
@@ -103,7 +106,9 @@ def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_eith
     assert {spec.slice.nodes for met in (start, *start.met) for spec in met.specs} == {(0, 1)}
 
 
-def records_of_parts(start: Start, ranks: dict[int, Rank] | None = None, **of_launch: Any) -> list[list[Record]]:
+def records_of_parts(
+    start: PlannedLaunch, ranks: dict[int, Rank] | None = None, **of_launch: Any
+) -> list[list[Record]]:
     """Return the records of each pair of a launch in which everybody has died, each with its process in `ranks`."""
     now = datetime.now(UTC)
     own = [{0: ranks[spec.slice.tenant]} if ranks else {} for spec in start.specs]
@@ -254,14 +259,13 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
     words = ("--jobs", "cpu", "--duet", "vae")
     smaller, larger = (options(*words, extra=("--batch-size", "64", "---", "-b", size)) for size in ("96", "128"))
     assert changed(smaller, larger) == {"arguments after --"}
-    parsed = (exec_command.parser().parse_words(words) for words in ([], ["--count-line", "x"]))
-    steps, lines = (exec_command.options_of_command(flags, ["true"], HOST) for flags in parsed)
+    counted = (CommandFlags(), CommandFlags(count_line="x"))
+    steps, lines = (exec_command.options_of_command(flags, ["true"], HOST) for flags in counted)
     assert changed(steps, lines) == {"the jobs"}
     assert not changed(steps, steps)
-    flags = exec_command.parser().parse_words([])
     for flag, differs in (("--input-key", True), ("--hf-token", False)):
         one, other = (
-            exec_command.options_of_command(flags, ["true", flag, f"image_feature_v{version}"], HOST)
+            exec_command.options_of_command(CommandFlags(), ["true", flag, f"image_feature_v{version}"], HOST)
             for version in (1, 2)
         )
         assert changed(one, other) == ({"the jobs"} if differs else set())
@@ -271,7 +275,7 @@ def test_the_callers_python_is_a_condition_of_its_commands_and_ours_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    seen, flags = [], exec_command.parser().parse_words([])
+    seen, flags = [], CommandFlags()
     for torch, ours in (("1", "1"), ("1", "2"), ("2", "2")):
         script(tmp_path / "python", f"echo torch {torch}")
         monkeypatch.setattr(resume, "installed", lambda ours=ours: {"torch": ours})

@@ -23,8 +23,8 @@ from cotenant.launch.needs import (
     needs_of,
     self_test,
 )
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
-from cotenant.launch.start import Start
 from launch.resolving import HOST, options, resolved
 from machine.invented import machine
 from tenants.suites import ROOT, script
@@ -32,7 +32,7 @@ from tenants.suites import ROOT, script
 
 def asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *jobs: dict[str, Any]
-) -> tuple[tuple[JobNeeds, ...], tuple[Start, ...]]:
+) -> tuple[tuple[JobNeeds, ...], tuple[PlannedLaunch, ...]]:
     """The needs of these jobs, whose commands stand in `folder`, for two tenants."""
     monkeypatch.setenv("BASE", str(folder / "base"))
     monkeypatch.delenv("DATA_DIRECTORY", raising=False)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InPairs, Pair, trails, walks
 from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Passed, places
-from cotenant.launch.design.shared import DesignPlan
+from cotenant.launch.design.shared import DesignPlan, Turn
 from cotenant.launch.groups import groups_of
 from cotenant.results.record import Observed
 from launch.designed import HOUR_NS, MS, carried_out, room, row
@@ -148,11 +148,11 @@ def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_ea
         (2, (0, 2), ["", "", "", "only", "all", "", "", ""]),
     ):
         assert [place.kind for place in places(spans, made, tenant, members)] == kinds
-    # Who has changed its slot was held still, and is left alone for as long as who rested.
+    # Who has changed its slot was held still, and leaves out as much as one that rested.
     tempo = room(dict.fromkeys(range(2), 10 * MS)).tempo
     here, turned = ({0: at, 1: 1 - at} for at in (0, 1))
-    assert tempo.left_out_ns(turned, here) == {0: 160 * MS, 1: 160 * MS}
-    assert tempo.left_out_ns(here, here) == {0: 50 * MS, 1: 50 * MS}
+    assert tempo.left_out_ns(Turn(ALL, turned), here) == {0: 1000 * MS, 1: 1000 * MS}
+    assert tempo.left_out_ns(Turn(ALL, here), here) == {0: 50 * MS, 1: 50 * MS}
 
 
 def timed(steps_ms: dict[int, float | None], crowded_ms: int, **more: int) -> list[Passed]:

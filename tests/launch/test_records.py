@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from cotenant.launch.inbox import ReadyMessage
 from cotenant.launch.rank import Go, Rank
-from cotenant.launch.records import _meeting, _Told
+from cotenant.launch.records import _meeting
+from cotenant.launch.told import Told
 from cotenant.results.build import load_of
 from cotenant.results.told import TenantPart
 from cotenant.stats.budget import Amount
@@ -18,7 +19,7 @@ def test_a_meeting_is_with_those_that_ran_meanwhile() -> None:
     end_ns = rows[-1].end_ns
     first = Rank(link, 0, 1, ready=ReadyMessage(30, 25, 5, [3, 2, 1]), ready_ns=T0_NS - 50)
     part = TenantPart(load_end_ns=end_ns + 7)
-    told = _Told(Go(T0_NS, Amount(30, 25, 5)), first, part, rows, {}, 9, load_of(rows, part, 0))
+    told = Told(Go(T0_NS, Amount(30, 25, 5)), first, part, rows, {}, 9, load_of(rows, part, 0))
     meeting = _meeting(told, together=(T0_NS, rows[15].start_ns), first_start_ns=T0_NS - 40)
     assert meeting is not None
     assert (meeting.t0_ns, meeting.start_ns, meeting.start_skew_ns, meeting.late_ns) == (T0_NS, T0_NS, 40, 9)

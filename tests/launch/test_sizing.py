@@ -83,7 +83,7 @@ def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
         (with_devices(1, memory_bytes=32 * GIB), (), "296 32gb"),
         (with_devices(1, memory_bytes=32 * GIB), ("--users", "2", "--baseline", "none"), "128 16gb"),
         # Three tenants on two devices: the device of two has the smaller parts, and all have that class.
-        (with_devices(2, memory_bytes=32 * GIB), ("--users", "3", "--solo"), "128 16gb"),
+        (with_devices(2, memory_bytes=32 * GIB), ("--users", "3", "--baseline", "whole"), "128 16gb"),
         (with_devices(1, name="odd"), (), "77 16gb"),
         (with_devices(2, memory_bytes=32 * GIB, name="odd"), ("--users", "4", "--baseline", "none"), "128 16gb"),
         (with_devices(1, memory_bytes=80 * GIB, name="odd"), ("--memory-class", "16gb"), "128 16gb"),
@@ -92,7 +92,7 @@ def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
         line = f"--precision fp32 --batch-size {size} --size 224 --class {name}"
         made = commands(sized(there, "--name", "net_fp32", *words))
         assert all(lines == {line} for lines in made.values()), (made, words)
-        assert len(made) == (2 if "--solo" in words else 1)
+        assert len(made) == (2 if "whole" in words else 1)
     made = commands(sized(with_devices(1, memory_bytes=80 * GIB)))
     assert list(made) == [*(f"net_{precision}" for precision in PRECISIONS), "large", "plain", "all"]
     assert made["net_fp16"] == {"--precision fp16 --batch-size 256 --size 224 --class 80gb"}

@@ -1,4 +1,4 @@
-"""`--solo`: behind each launch its tenants one at a time, as they are beside the others."""
+"""`--baseline whole`: behind each launch its tenants one at a time, as they are beside the others."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def rates(records: list[dict[str, Any]]) -> list[float]:
 def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites) -> None:
     """Without slices alone means the whole machine. Files keep their form, and no reader takes it for its job."""
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose", status=0)
+    ended = loose.run(jobs, "--users", 2, "--baseline", "whole", "--uid", 3, "--verbose", status=0)
     assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: user 0 alone on the whole machine, without a slice: " in ended.stdout
     assert [line[:15] for line in loose.summary()[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
@@ -59,7 +59,7 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        ended = loose.run([job()], "--users", 2, "--solo", "--isolation", "affinity", status=0)
+        ended = loose.run([job()], "--users", 2, "--baseline", "whole", "--isolation", "affinity", status=0)
     finally:
         os.sched_setaffinity(0, allowed)
     assert f"2 users: processors {min(allowed)} (shared by 2)" in ended.stdout
@@ -77,16 +77,16 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
 
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
     jobs = [job(), job(name="job.solo")]
-    ended = loose.run(jobs, "--users", 2, "--solo", status=2)
+    ended = loose.run(jobs, "--users", 2, "--baseline", "whole", status=2)
     assert "Job 'job.solo' is called like a launch of a user of 'job' alone. Rename one" in ended.stderr
     loose.run(jobs, "--users", 2, "--dry", status=0)
-    loose.run(jobs, "--users", 2, "--solo", "--dry", "--name", "job.solo", status=0)
+    loose.run(jobs, "--users", 2, "--baseline", "whole", "--dry", "--name", "job.solo", status=0)
 
 
 @pytest.mark.v1
 def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
     """The same command, environment and slice; only the log is another."""
-    v1.run([job("echo.py", args={"--n": "$DEVICE_TOTAL"})], "--users", 2, "--solo", status=0)
+    v1.run([job("echo.py", args={"--n": "$DEVICE_TOTAL"})], "--users", 2, "--baseline", "whole", status=0)
     for tenant in (0, 1):
         beside, alone = json.loads(v1.log("job", tenant)), json.loads(v1.log("job.solo", tenant))
         assert (alone["argv"], alone["processors"]) == (beside["argv"], beside["processors"])
@@ -106,7 +106,7 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)
     second = script(loose.folder / "second.sh", *lines)
     jobs = [job(name="second") | {"cmd": str(second)}]
-    ended = loose.run(jobs, "--users", 2, "--solo", "--verbose", status=1)
+    ended = loose.run(jobs, "--users", 2, "--baseline", "whole", "--verbose", status=1)
     assert loose.outcomes() == ["completed"] * 2 + ["failed"] * 2
     assert [line[:24] for line in loose.summary()[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
     assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
@@ -137,6 +137,6 @@ def test_where_observations_are_counted_a_user_goes_on_alone_and_its_record_says
 
 @pytest.mark.slow
 def test_where_nobody_has_neighbours_a_baseline_adds_nothing(loose: Suites) -> None:
-    ended = loose.run([job(), job(name="whole", group="all")], "--users", 1, "--solo", status=0)
+    ended = loose.run([job(), job(name="whole", group="all")], "--users", 1, "--baseline", "whole", status=0)
     assert "2 launches (--baseline whole adds none: no job here has several users)" in ended.stdout
     assert solo(loose) == []

@@ -19,6 +19,7 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
+from cotenant.suite.foreign import Foreign
 from tenants.fakes import specs
 from tenants.suites import TENANTS
 
@@ -41,13 +42,14 @@ class Turning:
         tenants: int = 2,
         further: tuple[tuple[str, ...], ...] = (),
         limits: Limits | None = None,
+        foreign: Foreign | None = None,
     ) -> LaunchResult:
         """Launch tenants, which know their numbers, each with its `further` words; they live in the design's slots, if
         it has any. Without blocks all go on alone."""
         planned = []
         for index, spec in enumerate(specs(self.folder, *(command or SUMS), tenants=tenants)):
             marks = {RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(index)}
-            spec = dataclasses.replace(spec, environment=spec.environment | marks, cell="sums")
+            spec = dataclasses.replace(spec, environment=spec.environment | marks, cell="sums", foreign=foreign)
             if further:
                 spec = dataclasses.replace(spec, command=[*spec.command, *further[index]], cell=f"sums.{index}")
             if design.slots:

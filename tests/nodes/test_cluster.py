@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cotenant.commands import suite_run
+from cotenant.commands.given import SuiteFlags
 from cotenant.commands.on_ray import as_node_0
-from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import cluster_flags
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
@@ -102,8 +102,7 @@ def test_what_would_run_in_a_slurm_job_is_that_of_its_nodes(
 ) -> None:
     for name, value in surroundings.items():
         monkeypatch.setenv(name, value)
-    given = suite_parser("", "").parse_words([])
-    assert cluster_of(cluster_flags(as_node_0(given))) == Cluster(2, 0, HERE, 29400)
+    assert cluster_of(cluster_flags(as_node_0(SuiteFlags()))) == Cluster(2, 0, HERE, 29400)
 
 
 def test_a_slurm_job_whose_time_brought_no_launch_to_its_end_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:

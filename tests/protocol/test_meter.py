@@ -15,7 +15,7 @@ LATER_NS = 20_000_000
 class Scripted:
     """Gives GO for `repeat` observations, LATER_NS ahead, and has enough after some; keeps all that it hears."""
 
-    settle_ns, warms_up_alone = 7, False
+    settle_ns, made, warms_up_alone = 7, 0, False
 
     def __init__(self, repeat: int = 3, enough: int = 99) -> None:
         self.said: list[Any] = []
@@ -67,3 +67,13 @@ def test_observations_that_are_given_up_are_not_done() -> None:
     meter.failed("The run failed.")
     assert [kind for kind, *_ in runner.said] == ["begin", "ready", "failed"]
     assert meter.phase == OVER
+
+
+def test_a_later_start_makes_what_is_left() -> None:
+    runner = Scripted()
+    runner.made = 2
+    meter = Meter(runner, {})
+    meter.ready(2, 9, 1, [])
+    for index in meter.observations():
+        meter.observed(index, index + 1, 4.0)
+    assert [said[:2] for said in runner.said[2:]] == [("observation", 2), ("done",)]

@@ -154,7 +154,7 @@ def test_tenants_of_two_devices_are_each_held_against_their_own() -> None:
 
 
 def test_alone_without_a_slice_is_no_denominator() -> None:
-    """--solo --isolation none: a tenant alone on the whole machine."""
+    """--baseline whole --isolation none: a tenant alone on the whole machine."""
     records = [*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)]
     assert None not in summary_of(records).jobs[0].kept
     line = lines_of(records)["vae", None]

@@ -120,7 +120,7 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     grid = mix_grid(mix_blocks(summary))
     shown = text_of(grid)
     assert all(words in shown for words in ("STP 1.30", "user 1 (wlm)"))
-    assert " 1L " not in shown
+    assert " 1 launch " not in shown
     rows = rows_of(grid)
     measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
     assert measures["stp"] == pytest.approx(found.stp.value)

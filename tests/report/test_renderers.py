@@ -51,6 +51,25 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
     ]
 
 
+def test_names_lose_their_middle_and_others_their_end_to_fit() -> None:
+    columns: tuple[Column[tuple[str, str]], ...] = (
+        Column("job", lambda item: Cell(item[0]), left=True, least=9),
+        Column("verdict", lambda item: Cell(item[1]), left=True, least=10),
+        Column("n", lambda _: Cell("20")),
+    )
+    shortened = table(
+        columns, [("convnet_distributed_fp16", "suspect foreign load"), ("日本日本日本日本日本", "clean")]
+    )
+    assert lines(shortened, 60)[1] == "convnet_distributed_fp16  suspect foreign load  20"
+    assert lines(shortened, 30)[1:] == [
+        "convnet_…fp16  suspect foreig…",
+        "  n 20",
+        "日本…日本日本  clean",
+        "  n 20",
+    ]
+    assert lines(shortened, 20)[1:3] == ["convnet_distr…d_fp16", "  verdict suspect foreign load; n 20"]
+
+
 def test_columns_give_way_and_the_last_ones_fold() -> None:
     found = grid(line("vae"), line("a_job_of_a_long_name"))
     assert "########" in lines(found, 72)[2]

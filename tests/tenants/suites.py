@@ -94,7 +94,7 @@ class Suites:
     def line(self, jobs: list[dict[str, Any]] | None, *flags: object) -> list[str]:
         """Return a command line; of a job file it measures no baseline where none is asked for, as blocks last long."""
         line = [*self.before, str(ROOT / "run.py"), "--cgroup-base", self.name, "--isolation", self.isolation]
-        asked = {"--baseline", "--solo", "--mix", "--pairs"}.intersection(map(str, flags))
+        asked = {"--baseline", "--mix", "--pairs"}.intersection(map(str, flags))
         if jobs is not None:
             line += ["--jobs", str(self.jobs(jobs)), *([] if asked else ["--baseline", "none"])]
         return [*line, *map(str, flags)]

@@ -12,8 +12,8 @@ from typing import Any
 from cotenant.choices import IsolationKind
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.isolation.assignment import cores_by_node
 from cotenant.isolation.choose import Chosen, choose_backend
+from cotenant.isolation.cores import cores_by_node
 from cotenant.isolation.device_modes import ShareMode, share_mode
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, tenants_by_default

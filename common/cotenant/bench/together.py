@@ -60,7 +60,7 @@ class Together:
     """
 
     warms_up_alone = False
-    settle_ns = 0
+    settle_ns = made = 0
 
     def __init__(self, world: World, nodes: Sequence[Mapping[str, Any]], ready_by_s: float, silence_s: float) -> None:
         """Meet the other ranks. Raises NodeLostError where one does not come until `ready_by_s`."""

@@ -5,14 +5,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands import exec as execution
-from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, positive, share
+from cotenant.commands.flags import (
+    Parser,
+    add_format,
+    add_slice_flags,
+    at_dashes,
+    duration,
+    place,
+    positive,
+    share,
+)
+from cotenant.commands.given import CommandFlags, SuiteFlags, add_flags
 from cotenant.commands.output import note, tell, tell_document, write_page
-from cotenant.commands.suite_flags import add_jobs, suite_parser
+from cotenant.commands.suite_flags import add_jobs
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.text import many
 
@@ -90,8 +99,7 @@ def parser() -> Parser:
     add = parser.add_argument_group("how it is measured").add_argument
     whole = "the time of everything together, with several modes of --share of each (default 20m)"
     add("--budget", type=duration, default=BUDGET_S, metavar="S", help=whole)
-    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help="seconds until GO (default 600)")
-    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
+    add_flags(add, "--ready-timeout", "--timeout")
     printed = parser.add_argument_group("what is kept and printed")
     add = printed.add_argument
     where = "where records go, a directory for each number of users (default $BASE/capacity)"
@@ -122,13 +130,12 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
     if named == bool(words):
         raise CotenantError("Capacity is of one job (--name), or of one command behind --.", EXAMPLE)
     # Not below the output of suites: a report on that would take these launches for newer ones of the suite's job.
-    given.outdir = given.outdir or base_directory() / "capacity"
-    fixed = {"budget": None, "baseline": "none", "share": None, "at_least": None}
+    output = given.outdir or base_directory() / "capacity"
+    fixed: dict[str, Any] = {"budget": None, "baseline": "none", "share": None, "outdir": output}
     if words:
-        flags = execution.parser().completed(given, **fixed, name="")
-        options = execution.options_of_command(flags, words, machine)
+        options = execution.options_of_command(CommandFlags.of(given, **fixed, name=""), words, machine)
     else:
-        options = options_of(suite_parser("capacity", "").completed(given, **fixed), (), machine, jobs_alone=True)
+        options = options_of(SuiteFlags.of(given, **fixed), (), machine, jobs_alone=True)
         if len(options.jobs) != 1:
             raise CotenantError(f"{len(options.jobs)} jobs are chosen.", "Choose one by --name.")
     slices = given.slices or len(machine.accelerators) or 1

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import Parser, add_format, at_dashes
+from cotenant.commands.given import SuiteFlags
 from cotenant.commands.output import tell_grid
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
@@ -35,8 +36,9 @@ def main(argv: Sequence[str]) -> int:
     """Print every check's answer. Returns 0, or 1 if a finding is an error; raises CotenantError for wrong usage."""
     ours, others = at_dashes(argv)
     given = parser().parse_words(ours)
+    flags = SuiteFlags.of(given)
     machine = discover()
-    answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
+    answers = list(ask_all(CHECKS, examine(options_of(flags, others, machine), machine, quick=given.quick)))
     from cotenant.report.checkup import checkup_grid
 
     tell_grid(checkup_grid(answers), given.format)

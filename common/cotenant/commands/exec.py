@@ -10,18 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S, BaselineKind
-from cotenant.commands.flags import (
-    Parser,
-    add_format,
-    add_repetitions,
-    add_slice_flags,
-    at_dashes,
-    duration,
-    place,
-    positive,
-    share,
-)
+from cotenant.choices import BaselineKind
+from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, positive
+from cotenant.commands.given import CommandFlags, add_flags
 from cotenant.errors import CotenantError
 from cotenant.suite.duets import BETWEEN, Duet, words_of_sides
 
@@ -47,7 +38,7 @@ COUNTED = (
 def main(argv: Sequence[str]) -> int:
     """Run copies of a command. Returns 0 all passed, 1 one failed, 3 SLOWER, 130 interrupted. Raises CotenantError."""
     ours, words = at_dashes(argv)
-    given = parser().parse_words(ours)
+    given = CommandFlags.of(parser().parse_words(ours))
     from cotenant.commands.suite_run import run_suite_of  # --help imports no module that launches
 
     if not words:
@@ -78,17 +69,7 @@ def parser() -> Parser:
     add_counting(parser)
     add_slice_flags(parser)
     add = parser.add_argument_group("how it is measured").add_argument
-    kinds = (
-        "what a copy has alone: in blocks of the same launch (blocks, the default), in launches as long (whole), or "
-        "none"
-    )
-    add("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
-    add("--budget", type=duration, metavar="S", help="seconds a launch may measure; it ends at twice, or 10 s more")
-    narrow = "end once half of every copy's 95 %% interval is at most this share of its median, as 1%%"
-    add("--until-interval", type=share, metavar="SHARE", help=narrow)
-    ready = "seconds until a copy has made its first steps, downloads included (default 600)"
-    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
-    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
+    add_flags(add, "--baseline", "--budget", "--until-interval", "--ready-timeout", "--timeout")
     again = "start a program again that ends before it is measured"
     add("--again", action="store_true", help=again)
     _add_kept(parser)
@@ -97,36 +78,24 @@ def parser() -> Parser:
 
 def add_counting(parser: Parser) -> None:
     add = parser.add_argument_group("what is counted").add_argument
-    add("--item", default="", metavar="NAME", help="what a step is called; `row`: count the rows of its batches")
+    add("--item", metavar="NAME", help="what a step is called; `row`: count the rows of its batches")
     add(
         "--items",
         type=positive("number of items"),
-        default=1.0,
         metavar="N",
         help="so many items are in a step, a line or a run",
     )
-    add("--count-line", type=_pattern, default="", metavar="REGEX", help="a line of output is a step: '^step (\\d+)'")
+    add("--count-line", type=_pattern, metavar="REGEX", help="a line of output is a step: '^step (\\d+)'")
     ready = "count only behind a line like this, as a server's that it listens; with --count-line"
-    add("--ready-line", type=_pattern, default="", metavar="REGEX", help=ready)
-    add("--runs", type=int, default=10, metavar="N", help="runs of a command that does not step (default 10)")
+    add("--ready-line", type=_pattern, metavar="REGEX", help=ready)
+    add("--runs", type=int, metavar="N", help="runs of a command that does not step (default 10)")
 
 
 def _add_kept(parser: Parser) -> None:
     kept = parser.add_argument_group("what is kept and printed")
     add = kept.add_argument
-    add("--as", dest="name", default="", metavar="NAME", help="name of its records (default: the script's)")
-    add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")
-    add_repetitions(add)
-    add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
-    add("--dry", action="store_true", help="every launch with its command; nothing runs")
-    add("--verbose", action="store_true", help="every finding; with --dry each copy's slice, too")
-    add(
-        "--strict",
-        nargs="?",
-        const="invalid",
-        choices=("invalid", "suspect"),
-        help="an INVALID launch counts as failed",
-    )
+    add("--as", dest="name", metavar="NAME", help="name of its records (default: the script's)")
+    add_flags(add, "--outdir", "--uid", "--repetitions", "--resume", "--dry", "--verbose", "--strict")
     add_format(kept)
 
 
@@ -138,7 +107,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def options_of_command(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
+def options_of_command(given: CommandFlags, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
     from cotenant.commands.suite_options import usual_options
     from cotenant.suite.cells import Job
@@ -161,7 +130,7 @@ def options_of_command(given: argparse.Namespace, words: Sequence[str], machine:
     return replace(options, baseline=usual if duet else given.baseline or usual)
 
 
-def _sides(given: argparse.Namespace, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _sides(given: CommandFlags, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the commands of both sides, the second one empty if there is no duet. Raises CotenantError."""
     from cotenant.commands.suite_options import check_alone
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NoReturn
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.choices import ISOLATIONS
 from cotenant.errors import CotenantError, did_you_mean, refuse_removed, usage_error
-from cotenant.suite.duets import REPETITIONS
 
 if TYPE_CHECKING:
     from cotenant.isolation.device_modes import ShareMode
@@ -121,10 +120,6 @@ class Parser(argparse.ArgumentParser):
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
 
-    def completed(self, given: argparse.Namespace, **fixed: object) -> argparse.Namespace:
-        """Return all flags of this parser, with values from `fixed`, else from `given`, else by default."""
-        return argparse.Namespace(**(vars(self.parse_words([])) | vars(given) | fixed))
-
 
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the words before the first `--`, which are ours, and those behind it, for the launched program."""
@@ -161,13 +156,6 @@ def positive(noun: str) -> Callable[[str], float]:
         return value
 
     return number
-
-
-def add_repetitions(add: Callable[..., object], of: str = "") -> None:
-    """Add the flags for the number of a repetition, and for how many there are."""
-    add("--uid", type=int, default=0, help=f"number of this repetition{of} (default 0)")
-    many = f"so many repetitions, from --uid on (default 1, of a duet {REPETITIONS})"
-    add("--repetitions", type=int, metavar="N", help=many)
 
 
 def duration_or_none(text: str) -> float:
@@ -225,7 +213,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     users = "the most that are tried" if most else "users (default: one per accelerator, else up to 2)"
     add("--users", type=int, metavar="N", help=users)
     how = f"{', '.join(ISOLATIONS[:-1])} or {ISOLATIONS[-1]}"
-    add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
+    add("--isolation", choices=ISOLATIONS, metavar="HOW", help=how)
     add = parser.add_rare_group("slices, further").add_argument
     usual = "one per accelerator, else one" if most else "one each, as far as processors go"
     add("--slices", type=int, metavar="N", help=f"slices that the users share, equally many in each (default: {usual})")
@@ -235,9 +223,9 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add("--share", type=_share_modes if most else _share_mode, metavar="MODES" if most else "MODE", help=turns)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
     add("--cgroup-base", metavar="PATH", help="parent of our cgroups in each hierarchy (default cotenant.<login>)")
-    add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")
+    add("--plan", choices=("cores", "contiguous"), help="whole cores first, or consecutive ids")
     whose = "a slice's memory comes from its processors' NUMA nodes, or from all (default local)"
-    add("--mems", choices=("local", "all"), default="local", help=whose)
+    add("--mems", choices=("local", "all"), help=whose)
     add("--reserve", type=size, metavar="BYTES", help="memory kept from users, K/M/G allowed (default max(1G, 3%%))")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cotenant.checkout import PROGRAM, base_directory
 from cotenant.commands.flags import Parser, at_dashes, place
+from cotenant.commands.given import SuiteFlags
 from cotenant.commands.output import note
 from cotenant.commands.run import parser as run_parser
 from cotenant.commands.suite_flags import jobs_path
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     for word in words:
         if word.startswith("-") and (sentence := removed(word.partition("=")[0], "fleet")):
             raise CotenantError(f"The flag '{word}' was removed.", sentence)
-    of_run = run_parser().parse_words(words)
+    of_run = SuiteFlags.of(run_parser().parse_words(words))
     path, output = jobs_path(of_run.jobs or "baselines", discover()), given.outdir.absolute()
     select(load(path).entries, of_run.name, of_run.exclude)
     from cotenant.fleet.cluster import RayCluster, job_file

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TextIO
 
 from cotenant.checkout import base_directory
+from cotenant.commands.given import SuiteFlags
 from cotenant.commands.output import mute, note
 from cotenant.commands.suite_options import options_of
 from cotenant.machine.topology import discover
@@ -21,13 +22,13 @@ from cotenant.results.store import prepare_directory
 OUTDIR = "--outdir names another directory."
 
 
-def as_node_0(given: argparse.Namespace) -> argparse.Namespace:
+def as_node_0(given: SuiteFlags) -> SuiteFlags:
     """Return the flags as node 0 gets them, to check them before there is a node."""
-    place = {"launcher": "torchrun", "nnodes": given.nnodes or slurm.nodes_of(os.environ), "node_rank": 0}
-    return argparse.Namespace(**vars(given) | place | {"rdzv_endpoint": "127.0.0.1"})
+    nodes = given.nnodes or slurm.nodes_of(os.environ)
+    return replace(given, launcher="torchrun", nnodes=nodes, node_rank=0, rdzv_endpoint="127.0.0.1")
 
 
-def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str, ...]) -> int:
+def run_on_ray(given: SuiteFlags, words: Sequence[str], extra: tuple[str, ...]) -> int:
     """Run on `--nnodes` nodes of the cluster; `words` are those that `given` was parsed from.
 
     Returns the exit status of node 0, or of the node that ended it. Raises CotenantError.
@@ -46,7 +47,7 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
         base=base_directory().absolute(),
         output=output,
         files=files,
-        nodes=given.nnodes,
+        nodes=given.nnodes or slurm.nodes_of(os.environ),
         resume=given.resume,
     )
     out = sys.stdout

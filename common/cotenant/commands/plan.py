@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cotenant.api.planning import plan
 from cotenant.commands.flags import Parser, add_format, add_slice_flags
+from cotenant.commands.given import SliceFlags
 from cotenant.commands.output import tell_document
 from cotenant.errors import EXIT_PASSED
 
@@ -13,15 +14,16 @@ from cotenant.errors import EXIT_PASSED
 def main(argv: Sequence[str]) -> int:
     """Show the plan. Returns 0; raises CotenantError if slices cannot be planned or isolated as asked."""
     given = parser().parse_words(argv)
+    flags = SliceFlags.of(given)
     made = plan(
-        given.users,
-        slices=given.slices,
-        share=given.share,
-        isolation=given.isolation,
-        policy=given.plan,
-        mems=given.mems,
-        reserve_bytes=given.reserve,
-        cgroup_base=given.cgroup_base,
+        flags.users,
+        slices=flags.slices,
+        share=flags.share,
+        isolation=flags.isolation,
+        policy=flags.plan,
+        mems=flags.mems,
+        reserve_bytes=flags.reserve,
+        cgroup_base=flags.cgroup_base,
     )
     if given.format == "json":
         tell_document(made.document)

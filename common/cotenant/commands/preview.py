@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cotenant.confidential import arguments_without, words_without
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
-from cotenant.launch.start import Options, Start
+from cotenant.launch.start import Options
 from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting, swept
 from cotenant.text import gib, many, noun
@@ -53,7 +54,7 @@ def show_document(options: Options, ranks: int) -> Document:
     return shown
 
 
-def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
+def dry_lines(starts: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Yield a line per launch, its tenants, and the first command of each cell: its others differ only in the seed."""
     for start in starts:
         first = start.specs[0].slice
@@ -64,7 +65,7 @@ def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
             yield f"  {shlex.join(words_without(start.specs[start.programs.index(program)].command))}"
 
 
-def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
+def whole_dry_lines(starts: Iterable[PlannedLaunch], backend: str) -> Iterator[str]:
     """Yield each tenant's slice, its exact command, and the variables added to the caller's environment."""
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
@@ -87,7 +88,7 @@ def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
 
 
-def _shared(start: Start) -> str:
+def _shared(start: PlannedLaunch) -> str:
     return f" (shared by {start.sharers})" if start.sharers > 1 else ""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from cotenant.checkout import PROGRAM, version
 from cotenant.commands import GROUPS
 from cotenant.commands.flags import Parser, add_format, at_dashes
+from cotenant.commands.given import SuiteFlags, add_flags
 from cotenant.commands.output import tell
 from cotenant.commands.suite_flags import suite_parser
 
@@ -20,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     Raises CotenantError for the rest, also if a benchmark refuses an argument after --.
     """
     ours, others = at_dashes(argv)
-    given = parser().parse_words(ours)
+    given = SuiteFlags.of(parser().parse_words(ours))
     from cotenant.commands.suite_run import run_suite  # --help imports no module that launches
 
     return run_suite(given, ours, others)
@@ -46,16 +47,9 @@ def parser() -> Parser:
     printed = parser.add_argument_group("what is printed")
     add = printed.add_argument
     add("--show", action="store_true", help="the chosen jobs with their cells; nothing runs")
-    add("--dry", action="store_true", help="every launch with its command; nothing runs")
-    add("--verbose", action="store_true", help="every finding; with --dry each user's slice, too")
+    add_flags(add, "--dry", "--verbose")
     add_format(printed)
-    parser.add_rare_group("what fails").add_argument(
-        "--strict",
-        nargs="?",
-        const="invalid",
-        choices=("invalid", "suspect"),
-        help="an INVALID launch counts as failed; --strict=suspect: so does one with a warning",
-    )
+    add_flags(parser.add_rare_group("what fails").add_argument, "--strict")
     return parser
 
 

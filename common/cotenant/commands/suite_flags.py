@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import CHECKOUT, PROGRAM
-from cotenant.choices import (
-    BASELINES,
-    CLASSES,
-    LAUNCHERS,
-    OF_DEVICES,
-    OF_HOSTS,
-    READY_LIMIT_S,
-    TIMEOUT_S,
-)
-from cotenant.commands.flags import Parser, add_repetitions, add_slice_flags, duration, duration_or_none, place, share
+from cotenant.choices import CLASSES, LAUNCHERS, OF_DEVICES, OF_HOSTS
+from cotenant.commands.flags import Parser, add_slice_flags, duration_or_none
+from cotenant.commands.given import add_flags
 from cotenant.suite.duets import BETWEEN, USAGE
 
 if TYPE_CHECKING:
@@ -47,7 +39,7 @@ MEANT = {
 def suite_parser(
     command: str, description: str, epilog: str = "", meant: Mapping[str, str] = MappingProxyType({})
 ) -> Parser:
-    """Return a parser with the flags that choose the jobs to run, and how: `options_of` reads its result.
+    """Return a parser with the flags that choose the jobs to run, and how: `SuiteFlags` are its result.
 
     `meant` has the advice on further flags that the parser lacks.
     """
@@ -59,12 +51,7 @@ def suite_parser(
     pairs = "each pair of these jobs beside each other, and alone"
     add("--pairs", metavar="NAMES", help=pairs)
     add("--duet", metavar="NAME", help="is B slower? both take turns: -- A... --- B...")
-    _add_baseline(runs)
-    add(
-        "--budget", type=duration, metavar="S", help="seconds that a launch may measure; it ends at twice, or 10 s more"
-    )
-    add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
-    add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")
+    add_flags(add, "--baseline", "--budget", "--resume", "--outdir")
     add_slice_flags(parser)
     _add_timing(parser)
     _add_jobs_further(parser)
@@ -74,21 +61,13 @@ def suite_parser(
     return parser
 
 
-def _add_baseline(runs: argparse._ArgumentGroup) -> None:
-    alone = runs.add_mutually_exclusive_group()
-    kinds = "each user alone as well: blocks, whole or none"
-    alone.add_argument("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
-    whole = "the same as --baseline whole"
-    alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
-
-
 def _add_jobs_further(parser: Parser) -> None:
     add = parser.add_rare_group("what runs, further").add_argument
     over = "each chosen job as one model over N devices (without accelerators: ranks), 0 for all; not a copy on each"
     add("--devices", type=int, metavar="N", help=over)
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a user's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
-    add_repetitions(add, " of the suite")
+    add_flags(add, "--uid", "--repetitions")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
 
 
@@ -104,13 +83,8 @@ def _add_timing(parser: Parser) -> None:
     add = parser.add_rare_group("how it is measured").add_argument
     add("--no-nocache", action="store_true", help="accepted: the page cache is left alone")
     victim = "when the kernel kills a process for memory: end its user, or that process alone (default group)"
-    add("--on-oom", choices=("group", "process"), default="group", help=victim)
-    longest = "seconds one launch may take (default 3600); 2m and 1h are times, too"
-    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help=longest)
-    ready = "seconds a launch's users may take to be ready for GO (default 600)"
-    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
-    narrow = "end a launch once half of every user's 95 %% interval is at most this share of its median, as 1%% or 0.01"
-    add("--until-interval", type=share, metavar="SHARE", help=narrow)
+    add("--on-oom", choices=("group", "process"), help=victim)
+    add_flags(add, "--timeout", "--ready-timeout", "--until-interval")
     settling = "seconds of unmeasured load before the first observation (default 3s on devices, else 0)"
     add("--settle", type=duration_or_none, metavar="S", help=settling)
     lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
@@ -120,11 +94,11 @@ def _add_timing(parser: Parser) -> None:
 def _add_nodes(parser: Parser) -> None:
     add = parser.add_rare_group("several hosts").add_argument
     by = "what starts, or has started, a runner on each of several hosts (default auto: as the environment says)"
-    add("--launcher", choices=LAUNCHERS, default="auto", help=by)
+    add("--launcher", choices=LAUNCHERS, help=by)
     add("--nnodes", type=int, metavar="N", help="hosts, on each of which this command runs; jobs of the group all run")
     add("--node-rank", type=int, metavar="K", help="which of them this is (default: 0 where the endpoint is)")
     where = "address and port of node 0, which keeps the records: there the ranks meet"
-    add("--rdzv-endpoint", default="", metavar="HOST:PORT", help=where)
+    add("--rdzv-endpoint", metavar="HOST:PORT", help=where)
 
 
 def add_jobs(add: Callable[..., object]) -> None:
@@ -142,7 +116,7 @@ def _add_beside(parser: Parser) -> None:
         f"each chosen job beside a neighbour of known pressure on {', '.join(OF_HOSTS)}, and on a device that both "
         f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:25,50,75,100 (these by default); may be repeated"
     )
-    add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
+    add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", help=pressing)
 
 
 def jobs_path(jobs: str | None, machine: Machine) -> Path:

@@ -1,8 +1,7 @@
-"""Reads the flags of `suite_flags` as the options of a suite."""
+"""Turns the flags of a suite into its options: which jobs and mixes run, for whom, and how they are measured."""
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.choices import BaselineKind
+from cotenant.commands.given import LaunchFlags, SuiteFlags
 from cotenant.commands.output import warn
 from cotenant.commands.suite_flags import jobs_path
 from cotenant.errors import CotenantError
@@ -43,9 +43,7 @@ NOT_OF_DUETS = (
 """Flags that choose what runs, or how often, which a duet already does."""
 
 
-def options_of(
-    given: argparse.Namespace, extra: tuple[str, ...], machine: Machine, jobs_alone: bool = False
-) -> Options:
+def options_of(given: SuiteFlags, extra: tuple[str, ...], machine: Machine, jobs_alone: bool = False) -> Options:
     """Return the options of the command line; the suite without `--jobs` depends on the machine.
 
     With `jobs_alone` the mixes are left out, and the users are still as many as beside these. Raises CotenantError for
@@ -61,7 +59,7 @@ def options_of(
         if given.isolation not in ("auto", "none"):
             sentence = f"--free-for-all is without slices, and --isolation is {given.isolation}."
             raise CotenantError(sentence, "Use --mix a,b,c.")
-        given.isolation = "none"
+        given = replace(given, isolation="none")
     duet = _duet(given, extra, suite)
     chosen = Selected() if duet else _selected(given, suite)
     jobs, mixes, neighbours = Selected(chosen.jobs) if jobs_alone else chosen
@@ -93,7 +91,7 @@ def options_of(
 
 
 def usual_options(
-    given: argparse.Namespace, machine: Machine, suite: Suite, jobs: tuple[Job, ...], duet: Duet | None = None
+    given: LaunchFlags, machine: Machine, suite: Suite, jobs: tuple[Job, ...], duet: Duet | None = None
 ) -> Options:
     """Return the options of the flags that a suite and `exec` have in common. Raises CotenantError."""
     if given.uid < 0:
@@ -137,7 +135,7 @@ def usual_options(
     )
 
 
-def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
+def cluster_flags(given: SuiteFlags) -> ClusterFlags:
     """Return the flags on several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
         raise CotenantError(f"--nnodes {given.nnodes} is no number of hosts.", "Count from 1.")
@@ -152,7 +150,7 @@ class Selected(NamedTuple):
     neighbours: tuple[Job, ...] = ()
 
 
-def _selected(given: argparse.Namespace, suite: Suite) -> Selected:
+def _selected(given: SuiteFlags, suite: Suite) -> Selected:
     """Return the jobs and mixes to run: the whole file, or those of `--mix`, `--pairs` or `--pressure`."""
     flags = [name for name in ("mix", "pairs") if getattr(given, name) is not None]
     if not flags:
@@ -174,7 +172,7 @@ def _selected(given: argparse.Namespace, suite: Suite) -> Selected:
         raise CotenantError(f"--{flags[0]} and --pressure both choose a job's neighbours.", "Leave one of them out.")
     if given.name or given.exclude:
         raise CotenantError(f"--{flags[0]} names all that runs.", "Leave out --name and --exclude.")
-    mix = pairs_named(given.pairs) if given.mix is None else mix_named(given.mix)
+    mix = pairs_named(given.pairs or "") if given.mix is None else mix_named(given.mix)
     return _checked(f"--{flags[0]}", suite, (mix,))
 
 
@@ -185,7 +183,7 @@ def _checked(flag: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[
     return Selected((), mixes, neighbours)
 
 
-def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet | None:
+def _duet(given: SuiteFlags, extra: Sequence[str], suite: Suite) -> Duet | None:
     """Return the duet of `--duet`, None without one. Raises CotenantError, also for flags that choose launches."""
     if given.duet is None:
         if BETWEEN in extra:
@@ -198,9 +196,9 @@ def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet
     return duet
 
 
-def check_alone(given: argparse.Namespace, others: Sequence[str], usage: str) -> None:
+def check_alone(given: LaunchFlags, others: Sequence[str], usage: str) -> None:
     """Raise CotenantError for one of the `others` beside `--duet`."""
-    asked = (name for name in others if getattr(given, name) not in (None, False, [], "none"))
+    asked = (name for name in others if getattr(given, name) not in (None, False, (), [], "none"))
     if flag := next(asked, None):
         sentence = f"--duet is of two that take turns, and --{flag.replace('_', '-')} asks for others."
         raise CotenantError(sentence, f"Leave it out. {usage}")
@@ -220,7 +218,7 @@ def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job,
     return whole
 
 
-def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
+def _all_at_once(given: SuiteFlags, jobs: Sequence[Job]) -> Mix:
     """Return a launch of all these jobs' cells beside each other, without those that own the machine."""
     if whole := [job.stem for job in jobs if job.group == "all"]:
         warn(f"{listed(whole)}: left out of --free-for-all, as each owns the machine.")
@@ -234,12 +232,12 @@ def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
     return Mix("free-for-all", tuple(labels))
 
 
-def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
+def _users(given: SuiteFlags, mixes: Sequence[Mix], machine: Machine) -> int | None:
     """Return the number of tenants; for a single mix by default as many as it names, at least the usual number.
 
     Raises CotenantError for a number other than two with pairs or curves.
     """
-    users: int | None = given.users
+    users = given.users
     if family := next((mix.family for mix in mixes if mix.family), ""):
         if users not in (None, 2):
             raise CotenantError(f"{family}: these launches are of two users.", "Leave out --users, or what is of two.")
@@ -249,7 +247,7 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
     return max(len(mixes[0].labels), tenants_by_default(machine, None))
 
 
-def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
+def _baseline(given: SuiteFlags, mixes: Sequence[Mix]) -> BaselineKind:
     """Return the baseline: that of the flag, else `blocks` without `--jobs`, with `--users` or with mixes, whose jobs'
     rates can only be compared by it; else none, since a job file names all that is to run.
 
@@ -262,13 +260,12 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
             "--baseline none measures no job alone, and a curve is what it keeps of that.", "Leave it out."
         )
     if given.baseline is not None:
-        kind: BaselineKind = given.baseline
-        return kind
+        return given.baseline
     asked = given.jobs is None or given.users is not None or mixes
     return "blocks" if curves or (asked and given.isolation != "none") else "none"
 
 
-def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:
+def _is_bare(given: SuiteFlags, machine: Machine) -> bool:
     """Whether no flag chooses jobs, users, nodes or a budget, and there is no device: such a run gets a time limit."""
     said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.pressure)
     return not machine.accelerators and not any(said) and not given.free_for_all
@@ -279,7 +276,7 @@ def _first_of(flags: Sequence[str], words: Sequence[str]) -> str:
     return next((flag for flag in map(flag_name, words) if flag in flags), "")
 
 
-def _at_least_s(given: argparse.Namespace, extra: Sequence[str], usual_s: float) -> float:
+def _at_least_s(given: SuiteFlags, extra: Sequence[str], usual_s: float) -> float:
     """Return the least time that kept observations last; the default does not hold beside a flag for their number.
 
     A job file's `--repeat` is the reference's, made for slower devices. Raises CotenantError for both kinds of flag.
@@ -287,7 +284,7 @@ def _at_least_s(given: argparse.Namespace, extra: Sequence[str], usual_s: float)
     repeat = _first_of(REPEATS, extra)
     if given.at_least is None:
         return 0.0 if repeat else usual_s
-    least: float = given.at_least
+    least = given.at_least
     if least and (given.budget is not None or repeat):
         other = "--repeat" if repeat else "--budget"
         raise CotenantError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shlex
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM, output_directory
+from cotenant.commands.given import LaunchFlags, SuiteFlags
 from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cotenant.report.live import LiveView
 
 
-def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str, ...]) -> int:
+def run_suite(given: SuiteFlags, ours: Sequence[str], others: tuple[str, ...]) -> int:
     """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` behind it.
 
     Returns the exit status. Raises CotenantError.
@@ -62,13 +62,13 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     return _preview_or_run(given, options, machine)
 
 
-def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
+def run_suite_of(given: LaunchFlags, options_on: Callable[[Machine], Options]) -> int:
     """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
     machine = discover()
     return _preview_or_run(given, options_on(machine), machine)
 
 
-def _preview_or_run(given: argparse.Namespace, options: Options, machine: Machine) -> int:
+def _preview_or_run(given: LaunchFlags, options: Options, machine: Machine) -> int:
     suite = PreparedSuite(options, machine)
     if given.dry:
         _print_dry(suite, given)
@@ -90,7 +90,7 @@ def _show(options: Options, machine: Machine, form: str) -> int:
     return EXIT_PASSED
 
 
-def _print_dry(suite: PreparedSuite, given: argparse.Namespace) -> None:
+def _print_dry(suite: PreparedSuite, given: LaunchFlags) -> None:
     """Print the launches that would run."""
     if given.format == "json":
         tell_document(dry_document(suite))
@@ -101,7 +101,7 @@ def _print_dry(suite: PreparedSuite, given: argparse.Namespace) -> None:
         tell("\n".join(dry_lines(suite.starts)))
 
 
-def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
+def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
     """Run the suite. With `--format json` only the document goes to standard output, all else to standard error."""
     suite.settle()
     suite.check_room()
@@ -238,7 +238,7 @@ def is_slower(records: Sequence[Record]) -> bool:
     return bool(ratios) and ratio_over_launches([ratio.estimates for ratio in ratios]).verdict is Verdict.SLOWER
 
 
-def _print_results(records: Sequence[Record], suite: PreparedSuite, given: argparse.Namespace) -> None:
+def _print_results(records: Sequence[Record], suite: PreparedSuite, given: LaunchFlags) -> None:
     """Print the records' results, or why that cannot be done and where they are."""
     try:
         _print_tables(records, suite.before, given)
@@ -250,7 +250,7 @@ def _print_results(records: Sequence[Record], suite: PreparedSuite, given: argpa
         warn(f"There is no table: {short} {kept}: {_report_command(output)} shows them.")
 
 
-def _print_tables(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
+def _print_tables(records: Sequence[Record], before: Collection[Finding], given: LaunchFlags) -> None:
     """Print the tables, after the last launch: the modules that read records take a while to import."""
     try:
         from cotenant.report.duets import duets_grid

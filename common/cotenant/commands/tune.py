@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands.flags import Parser, add_slice_flags, duration, place
+from cotenant.commands.given import SuiteFlags, add_flags
 from cotenant.commands.output import tell, warn
-from cotenant.commands.suite_flags import add_jobs, suite_parser
+from cotenant.commands.suite_flags import add_jobs
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.isolation.lock import SuiteLock, lock_path
@@ -35,9 +35,9 @@ def main(argv: Sequence[str]) -> int:
     """
     given = parser().parse_words(argv)
     out: Path = given.out.absolute()
-    given.outdir = given.outdir or out.with_suffix(".tuning")
     machine = discover()
-    flags = suite_parser("tune", "").completed(given, budget=MEASURED_S, at_least=0.0, baseline="none")
+    output = given.outdir or out.with_suffix(".tuning")
+    flags = SuiteFlags.of(given, outdir=output, budget=MEASURED_S, at_least=0.0, baseline="none")
     options = options_of(flags, (), machine, jobs_alone=True)
     check_place(out.parent, OTHER_FILE)
     if out.exists() and (out.samefile(options.suite.path) or '"tuned"' not in out.read_text(errors="replace")):
@@ -73,8 +73,7 @@ def parser() -> Parser:
     add("--budget", type=duration, default=1800.0, metavar="S", help=all_of)
     where = "where records go, a directory for each job (default: FILE with .tuning at its end)"
     add("--outdir", type=place, metavar="DIR", help=where)
-    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds one launch may take")
-    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help="seconds until GO")
+    add_flags(add, "--timeout", "--ready-timeout")
     add_slice_flags(parser)
     return parser
 

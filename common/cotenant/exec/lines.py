@@ -120,10 +120,10 @@ class Lines:
             self._runner.group = group
             self._steps = Steps(
                 self._runner,
+                self._settings,
                 self._settings.item or "line",
                 lambda: {"observed": {"counted_by": "lines"}, "torch": self._settings.noted_interpreter()},
                 word="line",
-                again=self._settings.again,
             )
         released = self._runner.released
         self._steps.step(items)

@@ -48,6 +48,7 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
     def __init__(self, item: str = "item") -> None:
         self._item = item
         self._steps: Steps | None = None
+        self._starts: dict[str, int] = {}
         self._times: list[tuple[float, float]] = []
         self._begin_s = self._last_s = 0.0
 
@@ -55,8 +56,9 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
         if SOCKET_VARIABLE in os.environ and is_first_rank():
             settings = Settings.from_environment() or Settings(directory=os.environ["TMPDIR"])
             if settings.claim():
-                runner = Rendezvous(*address())
-                self._steps = Steps(runner, self._item, self._facts, _border, again=settings.again)
+                runner = Rendezvous(*address(), start=settings.start)
+                self._starts = settings.starts
+                self._steps = Steps(runner, settings, self._item, self._facts, _border)
                 self._steps.step()
             else:
                 print("cotenant: steps are counted already: enter measure before the first one.", file=sys.stderr)
@@ -97,4 +99,4 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
             self._steps.ended(by_exception=error is not None)
 
     def _facts(self) -> dict[str, Any]:
-        return {"observed": {"counted_by": "measure"}, "torch": interpreter()}
+        return {"observed": {"counted_by": "measure", **self._starts}, "torch": interpreter()}

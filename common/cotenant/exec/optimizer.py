@@ -77,14 +77,12 @@ class Optimizers:
         if not (is_first_rank() and self._settings.claim()):
             self._is_off = True
             return
-        runner = Rendezvous(*address())
+        runner = Rendezvous(*address(), start=self._settings.start)
         self._first = weakref.ref(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         self._device = parameters[0].device.type if parameters else "cpu"
         self._devices = {each.device for each in parameters if each.device.type in ("cuda", "xpu")}
-        self._steps = Steps(
-            runner, self._settings.item or "step", self._facts, self._border, again=self._settings.again
-        )
+        self._steps = Steps(runner, self._settings, self._settings.item or "step", self._facts, self._border)
         self._runner = runner
 
     def _border(self) -> float:
@@ -100,6 +98,7 @@ class Optimizers:
             "counted_by": "optimizer",
             "other_optimizers": self._others,
             "other_steppers": self._settings.others(),
+            **self._settings.starts,
         }
         return {"observed": observed, "torch": interpreter()}
 

@@ -18,6 +18,8 @@ HOOK = Path(__file__).resolve().parent / "hook"
 """The directory that stands first on a tenant's PYTHONPATH."""
 MEETING = "cotenant-stepper"
 """The file of the process that counts, in its tenant's own directory; files of others have a number added."""
+FINISHED = "cotenant-finished"
+"""The file that says that a program is not to be started again."""
 INTERPRETER = "cotenant-interpreter"
 """The file in which the first process that imports torch describes its interpreter."""
 ROW = "row"
@@ -28,7 +30,7 @@ class Settings:
     """How a program is counted: in units of `item`, `items` of them a step; the item `row` counts rows of batches.
 
     `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
-    the tenant's own. With `again` a program that ends early is restarted.
+    the tenant's own. With `again` a program that ends early is restarted; this is its `start`, from 1.
     """
 
     item: str = ""
@@ -38,6 +40,7 @@ class Settings:
     runs: int = 10
     directory: str = ""
     again: bool = False
+    start: int = 1
 
     @property
     def counts_rows(self) -> bool:
@@ -66,9 +69,24 @@ class Settings:
     def claimed(self) -> bool:
         return (Path(self.directory) / MEETING).exists()
 
-    def forget(self) -> None:
-        """Let the next process be the first."""
+    def finish(self) -> None:
+        """Note that the program needs no further start: it is measured, or cannot be."""
+        if self.again:
+            (Path(self.directory) / FINISHED).touch()
+
+    def starts_again(self) -> bool:
+        """Whether a program that has ended is to be started again, as the next start; its first process may count."""
+        counted = self.claimed() or self.start > 1
+        if not self.again or not counted or (Path(self.directory) / FINISHED).exists():
+            return False
         (Path(self.directory) / MEETING).unlink(missing_ok=True)
+        self.start += 1
+        return True
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """The part of a record on the program's starts."""
+        return {"starts": self.start} if self.again else {}
 
     def others(self) -> int:
         """Return the number of further processes that have made steps."""

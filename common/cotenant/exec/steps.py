@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
+from cotenant.exec.settings import Settings
 from cotenant.protocol.client import Rendezvous, RunnerGoneError
 from cotenant.protocol.messages import UNSAID
 from cotenant.protocol.meter import DONE, OVER, WARM_UP, Meter
@@ -24,21 +25,21 @@ class Steps:
     """Takes a program through the rendezvous: `step(items)` at the end of each step, `ended()` at the program's end.
 
     `item` is the unit of the count. `border` waits for the device at the end of an observation, and returns the items
-    that were counted but not done. `facts` returns the program's part of its record. With `again` a program that ends
-    early is restarted, and does not report its end.
+    that were counted but not done. `facts` returns the program's part of its record. A program that ends early does
+    not report that if it is started again by its `settings`.
     """
 
     def __init__(
         self,
         runner: Rendezvous,
+        settings: Settings,
         item: str,
         facts: Callable[[], dict[str, Any]],
         border: Callable[[], float] = lambda: 0.0,
         word: str = "step",
-        again: bool = False,
     ) -> None:
-        self._runner, self._item, self._facts = runner, item, facts
-        self._border, self._word, self._again = border, word, again
+        self._runner, self._settings, self._item, self._facts = runner, settings, item, facts
+        self._border, self._word = border, word
         self._meter = Meter(runner, {"item": item})
         self.count = 0
         self._load_end_ns = 0
@@ -61,7 +62,7 @@ class Steps:
         After an exception, which the log and the exit status show, only observations are handed over.
         """
         phase = self._meter.phase
-        if by_exception or (phase < DONE and self._again):
+        if by_exception or (phase < DONE and self._settings.again):
             with contextlib.suppress(RunnerGoneError):
                 self._runner.flush()
         elif phase == DONE:
@@ -90,12 +91,14 @@ class Steps:
                 items -= border()
                 self._load_end_ns = time.perf_counter_ns()
                 meter.observed(start_ns, self._load_end_ns, max(0.0, items))
+            self._settings.finish()
             while not meter.stopped():
                 yield
                 self._load_end_ns = time.perf_counter_ns()
             self._record()
         else:
             meter.failed(NOTHING[self._word])
+            self._settings.finish()
         while True:
             yield
 

@@ -13,15 +13,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from cotenant.exec.again import Again
 from cotenant.exec.lines import Lines
-from cotenant.exec.settings import Settings, address
+from cotenant.exec.settings import EXEC_VARIABLE, Settings, address
 from cotenant.protocol.client import Rendezvous, RunnerGoneError
 from cotenant.protocol.meter import Meter
 
@@ -43,22 +42,21 @@ class Supervisor:
         if self._settings.count_line:
             return self._as_it_ended(Lines(self._settings, self.start, lambda: self._is_asked).follow())
         begin_ns = time.perf_counter_ns()
-        if self._settings.again:
-            status = Again(self._settings, lambda added: self.start(added=added), lambda: self._is_asked).run()
-        else:
+        status = self.start().wait()
+        while not status and not self._is_asked and self._settings.starts_again():
             status = self.start().wait()
         if status or self._is_asked or self._settings.claimed():
             return self._as_it_ended(status)
         return self._measure_runs(time.perf_counter_ns() - begin_ns)
 
-    def start(self, output: int | None = None, added: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start the command with some `added` variables, its output going to a descriptor, by default to ours."""
+    def start(self, output: int | None = None) -> subprocess.Popen[bytes]:
+        """Start the command, its output going to a descriptor, by default to ours."""
         self._child = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=os.environ | (added or {}),
+            env=os.environ | {EXEC_VARIABLE: self._settings.encoded()},
             process_group=0,
         )
         return self._child

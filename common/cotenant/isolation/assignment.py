@@ -3,91 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heapreplace
-from itertools import chain, groupby
+from itertools import chain, combinations, groupby
 from typing import NamedTuple
 
+from cotenant.isolation.cores import Core, Cpus, Level, mixtures, node_of, package_of, views_of
 from cotenant.machine.topology import Processor
-
-Cpus = tuple[int, ...]
-"""The processors of one tenant, ascending."""
 
 _WORTH = 8
 """For one node, whole cores and one mixture of them, a tenant gives up at most one in so many of its processors."""
 _WORTH_ALIKE = 4
 """So many where nothing but the mixture is gained: tenants of unlike cores cannot be compared at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """The usable processors of one physical core, ascending. No core serves two tenants while cores suffice."""
-
-    processors: tuple[int, ...]
-    kind: str
-    node: int
-    place: tuple[int, ...]
-    """The groups of processors that it lies in, the largest first."""
-
-    def __len__(self) -> int:
-        return len(self.processors)
-
-
-Level = Callable[[Processor], int]
-"""The group that a processor lies in: its socket, node or cache."""
-
-
-def _package(processor: Processor) -> int:
-    return processor.package
-
-
-def _node(processor: Processor) -> int:
-    return processor.node
-
-
-def _cache(processor: Processor) -> int:
-    return -1 if processor.cache is None else min(processor.cache.processors)
-
-
-def cores_by_node(processors: Iterable[Processor]) -> dict[int, list[Core]]:
-    """Return the cores of each node, nodes and cores ascending, each core with the given processors only."""
-    return {node: list(cores) for node, cores in groupby(_cores(processors, [_node]), key=lambda core: core.node)}
-
-
-def _cores(processors: Iterable[Processor], levels: Sequence[Level]) -> list[Core]:
-    """Return the cores in the order of their places at these levels, the largest groups first, then of their ids."""
-    members: dict[int, list[Processor]] = {}
-    for processor in sorted(processors, key=lambda processor: processor.id):
-        members.setdefault(processor.core, []).append(processor)
-    cores = [
-        Core(tuple(p.id for p in core), core[0].kind, core[0].node, tuple(level(core[0]) for level in levels))
-        for core in members.values()
-    ]
-    return sorted(cores, key=lambda core: (core.place, core.processors))
-
-
-def _views(processors: Sequence[Processor]) -> list[list[Core]]:
-    """Return the cores by all their levels, then without caches, then by nodes alone.
-
-    Fewer levels leave more freedom, where a cache or a socket has cores of one kind only.
-    """
-    groups = {level: len({level(processor) for processor in processors}) for level in (_package, _node, _cache)}
-    views = []
-    for left_out in ((), (_cache,), (_cache, _package)):
-        levels = sorted(
-            (level for level in groups if groups[level] > 1 and level not in left_out), key=groups.__getitem__
-        )
-        views.append(tuple(levels))
-    return [_cores(processors, levels) for levels in dict.fromkeys(views)]
-
-
-def mixtures(processors: Iterable[Processor], assignment: Iterable[Cpus]) -> list[Counter[tuple[int, str]]]:
-    """Return of each tenant how many cores it has by how much of a core that is, in processors, and by kind."""
-    core_of = {processor.id: (processor.core, processor.kind) for processor in processors}
-    threads = [Counter(core_of[number] for number in cpus) for cpus in assignment]
-    return [Counter((count, kind) for (_, kind), count in by_core.items()) for by_core in threads]
 
 
 def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Cpus]:
@@ -98,7 +26,7 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
     all on the same mixture of cores; for the mixture alone even less (1/4).
     """
     assert 1 <= len(wanted) <= limit <= len(processors)
-    views = _views(processors)
+    views = views_of(processors)
     if len(views[0]) < len(wanted):
         # Fewer than one core each: the logical processors, siblings next to each other.
         views = [
@@ -142,31 +70,57 @@ def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole:
     return Merit(near, whole, all(other == first for other in others), together)
 
 
+Held = Counter[frozenset[tuple[str, int]]]
+"""How many groups have so many processors of each kind."""
+
+
 class Hope:
     """The most that an assignment of a size can merit, by counting alone: no search is made for what cannot be."""
 
     def __init__(self, processors: Sequence[Processor], cores: Sequence[Core], tenants: int) -> None:
         self._tenants = tenants
-        self._nodes, self._packages = (
-            Counter(Counter(level(processor) for processor in processors).values()) for level in (_node, _package)
-        )
+        self._nodes, self._packages = (_held(processors, level) for level in (node_of, package_of))
         self._widths = {len(core) for core in cores}
-        self._alike = sum(count // tenants for count in Counter(processor.kind for processor in processors).values())
+        of_kinds = Counter(processor.kind for processor in processors)
+        self._alike = sum(count // tenants for count in of_kinds.values())
+        self._mixtures = list(chain.from_iterable(combinations(of_kinds, n) for n in range(1, len(of_kinds) + 1)))
 
     def __call__(self, size: int, whole: bool) -> Merit:
         """Return what slices of `size` may merit; `whole` cores come out of one width only if it divides the size."""
-        near, together = (
-            sum(held // size * groups for held, groups in sizes.items()) >= self._tenants
-            for sizes in (self._nodes, self._packages)
-        )
+        near = self._fit(self._nodes, size)
+        alike, together = size <= self._alike, self._fit(self._packages, size)
+        if alike and near:
+            alike = self._fit_alike(self._nodes, size)
+        if alike and together:
+            together = self._fit_alike(self._packages, size)
         comes_out = len(self._widths) > 1 or not size % min(self._widths)
-        return Merit(near, whole and comes_out, size <= self._alike, together)
+        return Merit(near, whole and comes_out, alike, together)
+
+    def _fit_alike(self, groups: Held, size: int) -> bool:
+        """Whether all slices may lie in one group each and have the same kinds of core there."""
+        return any(self._fit(groups, size, kinds) for kinds in self._mixtures)
+
+    def _fit(self, groups: Held, size: int, kinds: Sequence[str] = ()) -> bool:
+        """Whether all slices may lie in one group each, in those that have all of these kinds, and of these alone."""
+        room = 0
+        for held, count in groups.items():
+            there = [number for kind, number in held if not kinds or kind in kinds]
+            if len(there) >= len(kinds):
+                room += count * (sum(there) // size)
+        return room >= self._tenants
+
+
+def _held(processors: Iterable[Processor], level: Level) -> Held:
+    groups: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for processor in processors:
+        groups[level(processor)][processor.kind] += 1
+    return Counter(frozenset(held.items()) for held in groups.values())
 
 
 def assign_all(processors: Sequence[Processor], wanted: Sequence[int | None], size: int) -> list[Cpus]:
     """Return exactly `size` processors of whole cores for each; none where they do not come out."""
     hope = Merit(near=True, whole=True, alike=True, together=True)
-    return _best_of(processors, _views(processors), size, wanted, True, hope)[0]
+    return _best_of(processors, views_of(processors), size, wanted, True, hope)[0]
 
 
 def _best_of(

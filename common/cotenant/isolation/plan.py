@@ -10,7 +10,8 @@ from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.isolation.assignment import Cpus, assign
+from cotenant.isolation.assignment import assign
+from cotenant.isolation.cores import Cpus
 from cotenant.isolation.device_modes import ShareMode, device_parts
 from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of

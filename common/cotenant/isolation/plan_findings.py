@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from cotenant.finding import Finding, info, warning
-from cotenant.isolation.assignment import Cpus, mixtures
+from cotenant.isolation.cores import Cpus, mixtures
 from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine, Processor

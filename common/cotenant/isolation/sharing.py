@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
 from cotenant.errors import CotenantError
-from cotenant.isolation.assignment import Cpus, Merit, assign_all, cores_by_node, merit_of
+from cotenant.isolation.assignment import Merit, assign_all, merit_of
+from cotenant.isolation.cores import Cpus, cores_by_node
 from cotenant.isolation.device_shares import most_frequent
 from cotenant.machine.topology import Processor
 from cotenant.text import many

@@ -13,9 +13,9 @@ from typing import Any
 from cotenant.isolation.backend import Backend, ReadBack, expected, unenforced_of
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import TenantResult
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import conditions_of
-from cotenant.launch.start import Start
 from cotenant.launch.tenant import TenantSpec
 from cotenant.nodes.cluster import boot_id
 from cotenant.nodes.slurm import held
@@ -25,14 +25,14 @@ from cotenant.results.decoded import list_of, mapping_of
 Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 
-def waiting_s(starts: Sequence[Start], start: Start, limits: Limits) -> float:
+def waiting_s(starts: Sequence[PlannedLaunch], start: PlannedLaunch, limits: Limits) -> float:
     """Return the seconds that a node waits for node 0 at the most: launches before this one may have no part here."""
     before = starts[: [each.key for each in starts].index(start.key)]
     absent = itertools.takewhile(lambda each: each.follows is None, reversed(before))
     return limits.ready_limit_s + sum(limits.of_job(each.timeout_s).timeout_s for each in absent)
 
 
-def node_variable(suite: PreparedSuite, start: Start, ready_s: float, wait_s: float) -> Variables:
+def node_variable(suite: PreparedSuite, start: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
     """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back.
 
     All have to be READY within `ready_s`; another node waits so long for node 0.

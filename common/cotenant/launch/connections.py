@@ -8,9 +8,9 @@ from typing import Protocol
 from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.endings import Ending
 from cotenant.launch.events import Events
-from cotenant.launch.inbox import FailedMessage, TenantMessage
+from cotenant.launch.inbox import FailedMessage, TenantMessage, TurnedMessage
 from cotenant.launch.limits import grace
-from cotenant.launch.rank import Rank
+from cotenant.launch.rank import Rank, RankPhase
 from cotenant.launch.rendezvous import Claim, Link, TakenError
 from cotenant.launch.tenant import Tenant
 from cotenant.procfs import described
@@ -22,17 +22,10 @@ LEFT = Ending("failed", "One of its processes left the rendezvous before its rec
 class Hearer(Protocol):
     """The launch, which acts on what is heard."""
 
-    def hear(self, tenant: Tenant, rank: Rank, message: TenantMessage) -> None:
-        """Act on a message that its rank has taken. Raises ProtocolError."""
-
-    def fails(self, tenant: Tenant, ending: Ending) -> None:
-        """Let a tenant end for this reason."""
-
-    def intruded(self, culprit: Tenant, ending: Ending) -> None:
-        """End a launch in which a tenant has connected to another's socket."""
-
-    def rank_ended(self, tenant: Tenant, rank: Rank) -> None:
-        """Act on the end of one of several ranks."""
+    def hear(self, tenant: Tenant, rank: Rank, message: TenantMessage) -> None: ...
+    def fails(self, tenant: Tenant, ending: Ending) -> None: ...
+    def intruded(self, culprit: Tenant, ending: Ending) -> None: ...
+    def rank_ended(self, tenant: Tenant, rank: Rank) -> None: ...
 
 
 class Connections:
@@ -41,8 +34,11 @@ class Connections:
     def __init__(self, events: Events, tenants: Sequence[Tenant], hearer: Hearer) -> None:
         self._events, self._tenants, self._hearer = events, tenants, hearer
 
-    def accept(self, tenant: Tenant) -> None:
-        """Accept the connections that wait at a tenant's socket, as many as leave descriptors for the others."""
+    def accept(self, tenant: Tenant, awaited: bool = True) -> None:
+        """Accept the connections that wait at a tenant's socket, as many as leave descriptors for the others.
+
+        Their messages are `awaited`, or wait to be read.
+        """
         most = most_connections(len(self._tenants))
         for link in tenant.listener.accept():
             link.claim = claim(tenant, self._tenants, link.peer, link.user)
@@ -51,7 +47,8 @@ class Connections:
                 self._turn_away(tenant, link)
                 continue
             tenant.links.append(link)
-            self.await_messages(tenant, link)
+            if awaited:
+                self.await_messages(tenant, link)
             if full:
                 self.close_listener(tenant)
                 self._nonsense(tenant, f"more than {most} connections")
@@ -104,6 +101,8 @@ class Connections:
         if rank is None:
             link.close()
             tenant.links.remove(link)
+        elif tenant.returns and rank.phase < RankPhase.DONE:
+            pass  # Its next start takes its place.
         elif rank.record is None and link.claim is not Claim.OWN:
             self._drop(tenant, rank)
         elif rank.record is None and tenant.patience is None:
@@ -112,8 +111,12 @@ class Connections:
     def _join(self, tenant: Tenant, link: Link, hello: TenantMessage) -> Rank:
         if link.claim is Claim.OWN:
             for unproven in [rank for rank in tenant.ranks.values() if rank.link.claim is not Claim.OWN]:
-                self._drop(tenant, unproven)
+                if unproven.go is None:
+                    self._drop(tenant, unproven)
         rank = tenant.join(link, hello)
+        if rank.starts > 1 and rank.phase < RankPhase.READY:
+            # An earlier start may have ended in its turn.
+            self._hearer.hear(tenant, rank, TurnedMessage())
         if rank.life is not None:
             self._events.on_readable(rank.life, self._hearer.rank_ended, tenant, rank)
         return rank

@@ -21,7 +21,8 @@ from cotenant.launch.environment import own_python
 from cotenant.launch.events import Interruption
 from cotenant.launch.observer import Observer
 from cotenant.launch.paths import RunPaths, is_shared_memory
-from cotenant.launch.start import Options, Start
+from cotenant.launch.planned import PlannedLaunch
+from cotenant.launch.start import Options
 from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.suite.cells import named_variables
 from cotenant.text import listed
@@ -29,7 +30,7 @@ from cotenant.text import listed
 END_WAIT_S = 5.0
 POLL_S = 0.1
 
-Ready = list[tuple[Start, str | None]]
+Ready = list[tuple[PlannedLaunch, str | None]]
 """Starts, each with the reason why its data is missing, or None if it is there."""
 
 
@@ -47,13 +48,15 @@ def maker_of(command: Path) -> Path | None:
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
-def named_inputs(start: Start, paths: RunPaths) -> tuple[Path, ...]:
+def named_inputs(start: PlannedLaunch, paths: RunPaths) -> tuple[Path, ...]:
     """Return the paths in the tenants' commands that are below the data directory."""
     words = {word for spec in start.specs for word in spec.command[1:] if word.startswith("/")}
     return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(paths.data)))
 
 
-def prepare_data(options: Options, starts: Iterable[Start], interruption: Interruption, observer: Observer) -> Ready:
+def prepare_data(
+    options: Options, starts: Iterable[PlannedLaunch], interruption: Interruption, observer: Observer
+) -> Ready:
     """Make the data that the cells of `starts` read; return each start with the reason if its data is missing."""
 
     @functools.cache
@@ -76,7 +79,7 @@ def prepare_data(options: Options, starts: Iterable[Start], interruption: Interr
     return ready
 
 
-def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
+def _as_it_stands(start: PlannedLaunch, paths: RunPaths) -> tuple[PlannedLaunch, str | None]:
     """Return a start that reads data which no maker has made, with a finding on that, or with why it cannot run."""
     if not (named := named_inputs(start, paths)):
         return start, None

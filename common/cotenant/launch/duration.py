@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cotenant.launch.alone import QUICK_KEPT_S
 from cotenant.launch.limits import Limits
-from cotenant.launch.start import Start
+from cotenant.launch.planned import PlannedLaunch
 
 MOST_S, KEPT_BACK_S = 600.0, 60.0
 """The time of a suite whose measured time is not set, and the part of it that is for data and tables."""
@@ -42,18 +42,18 @@ def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
     return COMPILED_BYTES_S * elapsed_s / (count * len(source))
 
 
-def starting_s(start: Start, times: float) -> float:
+def starting_s(start: PlannedLaunch, times: float) -> float:
     """Return a launch's seconds beside the measured ones; `times` is the slowness. Sharers of a processor wait."""
     on_devices = any(spec.slice.accelerators for spec in start.specs)
     return STARTING_S * times * start.sharers + (CONTEXTS_S if on_devices else 0.0)
 
 
-def usual_s(start: Start) -> float:
+def usual_s(start: PlannedLaunch) -> float:
     """Return the most seconds that a launch measures if the suite's time is not limited."""
     return start.design.usual_ns(len(start.specs)) / 1e9
 
 
-def measured_s(start: Start, limits: Limits) -> float | None:
+def measured_s(start: PlannedLaunch, limits: Limits) -> float | None:
     """Return the seconds that a launch measures under these limits; None if its job only gives counts."""
     if start.design.takes_turns:
         return limits.settle_s + (limits.budget_s or usual_s(start))
@@ -70,27 +70,29 @@ class Pace:
         self._until_s = clock_s() + within_s - KEPT_BACK_S
         self._estimated_s = self._taken_s = 0.0
 
-    def limits(self, limits: Limits, left: Sequence[Start]) -> Limits:
+    def limits(self, limits: Limits, left: Sequence[PlannedLaunch]) -> Limits:
         """Return the limits of the first of the launches that are `left`."""
         return replace(limits, budget_s=self.part(left) * usual_s(left[0]))
 
-    def part(self, left: Sequence[Start]) -> float:
+    def part(self, left: Sequence[PlannedLaunch]) -> float:
         """Return the part of its usual time for which each of the launches that are `left` can measure."""
         free_s = self._until_s - self._clock_s() - sum(map(self.starting_s, left))
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
-    def took(self, start: Start, seconds: float) -> None:
+    def took(self, start: PlannedLaunch, seconds: float) -> None:
         """Learn a launch's seconds beside the measured ones."""
         self._estimated_s += starting_s(start, self._times)
         self._taken_s += seconds
 
-    def starting_s(self, start: Start) -> float:
+    def starting_s(self, start: PlannedLaunch) -> float:
         """Return a launch's estimated seconds beside the measured ones, corrected by the launches so far."""
         corrected = self._taken_s / self._estimated_s if self._estimated_s else 1.0
         return corrected * starting_s(start, self._times)
 
 
-def estimates_s(starts: Sequence[Start], limits: Limits, times: float, pace: Pace | None = None) -> list[float | None]:
+def estimates_s(
+    starts: Sequence[PlannedLaunch], limits: Limits, times: float, pace: Pace | None = None
+) -> list[float | None]:
     """Return the estimated seconds of each launch; None for one whose job counts its own observations."""
     part = 1.0 if pace is None else pace.part(starts)
     measuring = (measured_s(start, limits) if pace is None else part * usual_s(start) for start in starts)
@@ -100,7 +102,7 @@ def estimates_s(starts: Sequence[Start], limits: Limits, times: float, pace: Pac
     ]
 
 
-def crowd_words(starts: Sequence[Start], times: float) -> str:
+def crowd_words(starts: Sequence[PlannedLaunch], times: float) -> str:
     """Return the sentence on the seconds until GO of tenants that share processors."""
     crowd = max(starts, key=lambda start: start.sharers)
     until_s = starting_s(crowd, times)

@@ -40,20 +40,30 @@ OwnOutcome = Literal[
 """The outcomes that a tenant may report itself, like memory that was refused; the runner finds all others."""
 
 
-class HelloMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="hello"):
-    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`."""
+def _tag(name: str) -> str:
+    return name.removesuffix("Message").lower()
+
+
+class _Message(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
+    """A message, whose kind is in its name."""
+
+
+class HelloMessage(_Message, frozen=True):
+    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`, and its program's
+    `start`, if that is started again."""
 
     tenant: Count
     rank: Count
     world: AtLeastOne
     elsewhere: Count = 0
+    start: AtLeastOne = 1
 
     def __post_init__(self) -> None:
         if self.rank >= self.world or self.elsewhere >= self.world:
             raise ValueError(f"hello as rank {self.rank} of {self.world}, of which {self.elsewhere} are elsewhere")
 
 
-class BeginMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="begin"):
+class BeginMessage(_Message, frozen=True):
     """The work that will be done, so that a record names it whatever happens."""
 
     work: dict[str, Any]
@@ -62,7 +72,7 @@ class BeginMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="begin"):
         _check_free(self.work)
 
 
-class ReadyMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
+class ReadyMessage(_Message, frozen=True):
     """Build, first batch and warm-up are over; the amount to measure, and the time of each warm-up step."""
 
     number: AtLeastOne
@@ -79,7 +89,7 @@ class ReadyMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
         return Amount(self.number, self.repeat, self.skip)
 
 
-class ObservationMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="observation"):
+class ObservationMessage(_Message, frozen=True):
     """One observation, as `Observed` has it in a record."""
 
     index: Count
@@ -97,18 +107,18 @@ class ObservationMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="obs
             raise ValueError(f"observation {self.index} was issued at {self.issued_ns} ns, outside of its time")
 
 
-class DoneMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
+class DoneMessage(_Message, frozen=True):
     """The last observation is made; the load goes on until STOP."""
 
 
-class ElsewhereMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="elsewhere"):
+class ElsewhereMessage(_Message, frozen=True):
     """All observations of a rank that has no runner to speak to."""
 
     rank: Count
     observations: list[ObservationMessage]
 
 
-class RecordMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="record"):
+class RecordMessage(_Message, frozen=True):
     """The tenant's part of its record."""
 
     record: dict[str, Any]
@@ -117,18 +127,18 @@ class RecordMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="record")
         _check_free(self.record)
 
 
-class FailedMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
+class FailedMessage(_Message, frozen=True):
     """Why a process ends without a record."""
 
     outcome: OwnOutcome
     message: str
 
 
-class TurnMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="turn"):
+class TurnMessage(_Message, frozen=True):
     """A process asks for its turn on the device."""
 
 
-class TurnedMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="turned"):
+class TurnedMessage(_Message, frozen=True):
     """That turn is over."""
 
 
@@ -165,7 +175,7 @@ def message_of(line: bytes) -> TenantMessage:
 def _check_free(values: dict[str, Any]) -> None:
     """Raise ValueError if no file can hold these values: nested too deeply, or with integers of more than 64 bits."""
     if is_deep(values):
-        raise ValueError(f"nested more than {DEEPEST} levels deep")
+        raise ValueError(f"a message nested more than {DEEPEST} levels deep")
     try:
         msgspec.msgpack.encode(values)
     except OverflowError as error:

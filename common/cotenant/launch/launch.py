@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError, ReadBack
@@ -183,6 +184,10 @@ class Launch:
             self._events.turn(READING_S if self._load is None else self._load.due_s())
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
+            if self._load is not None:
+                # No other tenant is joined after GO.
+                for tenant in filter(attrgetter("returns"), self._tenants):
+                    self._connections.accept(tenant, awaited=self._phase is Phase.STOP)
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._connections.read(tenant)
@@ -297,7 +302,10 @@ class Launch:
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, rounds, self.design.slots)
         for tenant in self._tenants:
             # All ranks have connected.
-            self._connections.close_listener(tenant)
+            if tenant.returns:
+                self._events.forget(tenant.listener)
+            else:
+                self._connections.close_listener(tenant)
             for rank in tenant.ranks.values():
                 # From here to STOP messages wait in the kernel: a wake-up for each would take time from the tenants.
                 self._events.forget(rank.link)

@@ -14,9 +14,9 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.observer import Observer
 from cotenant.launch.outcome import LaunchResult
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resources import Resources
-from cotenant.launch.start import Start
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.meters.meters import meters_of
 from cotenant.nodes.slurm import held
@@ -32,7 +32,7 @@ class Launcher:
     interruption: Interruption
     observer: Observer
 
-    def measure(self, start: Start, limits: Limits) -> LaunchResult:
+    def measure(self, start: PlannedLaunch, limits: Limits) -> LaunchResult:
         """Launch a start's tenants; the meters also cover the time before and after.
 
         Raises IsolationError.

@@ -118,7 +118,6 @@ class Enough:
         self._least = {tenant: each.least.repeat for tenant, each in (given or {}).items()} if mixed else {}
         self._due: dict[int, int] = {}
         self._narrow: dict[int, bool] = {}
-        self._sent = False
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Tell all of `tenants` if it is enough for each of them; each then finishes its current observation.
@@ -145,10 +144,7 @@ class Enough:
         return self._latest_ns is not None and now_ns >= self._latest_ns
 
     def say(self, tenants: Collection[Tenant]) -> None:
-        """Tell all of `tenants` once that it is enough, except those that go on alone."""
-        if self._sent:
-            return
-        self._sent = True
+        """Tell all of `tenants` that it is enough, except those that go on alone. Each is told once."""
         for tenant in tenants:
             if tenant.index in self._goers:
                 # It goes on, and the observation that it makes now still belongs to those beside the others.

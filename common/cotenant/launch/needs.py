@@ -25,7 +25,8 @@ from cotenant.isolation.plan import Plan
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
 from cotenant.launch.data import maker_of, named_inputs
 from cotenant.launch.environment import own_python
-from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.planned import PlannedLaunch
+from cotenant.launch.start import Options, Resolver
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
 from cotenant.suite.cells import labels_of
@@ -43,10 +44,12 @@ PREFETCHED = 2
 _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
 
 
-def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[JobNeeds, ...], tuple[Start, ...]]:
+def needs_of(
+    options: Options, machine: Machine, chosen: Chosen
+) -> tuple[tuple[JobNeeds, ...], tuple[PlannedLaunch, ...]]:
     """Return the missing needs of every chosen job, and the starts of those that can be started."""
     needs: list[JobNeeds] = []
-    every: list[Start] = []
+    every: list[PlannedLaunch] = []
     mixed = {label for mix in options.mixes for label in mix.labels}
     of_mixes = (job for job in options.suite.jobs if mixed.intersection(labels_of(job)))
     for job in dict.fromkeys((*options.jobs, *of_mixes)):
@@ -93,7 +96,7 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
         return SelfTest(died="printed no report")
 
 
-def loader_bytes(starts: Iterable[Start]) -> int:
+def loader_bytes(starts: Iterable[PlannedLaunch]) -> int:
     """Return the most bytes that the loaders of one launch may hold in /dev/shm: workers x PREFETCHED x batch x image.
 
     It is an estimate from the flags in the commands, and counts only programs that import a decoder of images: the
@@ -102,7 +105,7 @@ def loader_bytes(starts: Iterable[Start]) -> int:
     return max(map(_prefetched_bytes, starts), default=0)
 
 
-def _prefetched_bytes(start: Start) -> int:
+def _prefetched_bytes(start: PlannedLaunch) -> int:
     tenants = zip(start.programs, start.specs, strict=True)
     decoding = (spec.command for program, spec in tenants if _decodes_images(program.command.parent))
     batches = (number_behind(words, *WORKERS_FLAGS) * number_behind(words, *BATCH_FLAGS) for words in decoding)
@@ -118,12 +121,12 @@ def _decodes_images(folder: Path) -> bool:
     return False
 
 
-def imports_torch(start: Start) -> bool:
+def imports_torch(start: PlannedLaunch) -> bool:
     """Whether one of its programs is a benchmark of ours; what others import is not known."""
     return any(task_of(program.command) for program in start.programs)
 
 
-def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[Start]) -> None:
+def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[PlannedLaunch]) -> None:
     """Raise CotenantError if a tenant that is a benchmark of ours has less memory than torch takes.
 
     Another program may need less, so that only the plan's own least memory is required for it. If slices do not limit

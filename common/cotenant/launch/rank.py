@@ -95,8 +95,12 @@ class Rank:
     record: dict[str, Any] | None = None
     rests: list[tuple[int, int]] = field(default_factory=list)
     """The times from which until which it was held still."""
+    starts: int = 1
+    """The starts so far of a program that is started again."""
     late_ns: int = 0
     """The longest time from an observation's end during which it had not been sent, without rests."""
+    _repeated: set[type[TenantMessage]] = field(default_factory=set)
+    """The messages of an earlier start that this one has still to repeat."""
     _sent_ns: int = 0
     """The end of the last observation that had to be sent immediately."""
 
@@ -120,8 +124,21 @@ class Rank:
     def start(self, go: Go) -> None:
         """Send GO."""
         self.go, self.phase = go, RankPhase.GOING
+        self._send_go(go)
+
+    def rejoin(self, link: Link, start: int) -> None:
+        """Go on with a later start, which begins and warms up as the one before did, and gets GO for what is left."""
+        self.link.close()
+        self.link, self.starts = link, start
+        said: dict[type[TenantMessage], RankPhase] = {BeginMessage: RankPhase.BEGUN, ReadyMessage: RankPhase.READY}
+        self._repeated = {kind for kind, phase in said.items() if self.phase >= phase}
+
+    def _send_go(self, go: Go) -> None:
         self.link.expect(go.given.repeat)
-        self.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
+        made = len(self.observations)
+        self.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, made=made, **asdict(go.given))
+        if self.phase is RankPhase.ENOUGH:
+            self.link.send("enough")
 
     def say_enough(self) -> None:
         """Let it end its observations before the last one."""
@@ -131,6 +148,11 @@ class Rank:
 
     def take(self, message: TenantMessage) -> None:
         """Keep a message after its hello. Raises ProtocolError for one that is not allowed at this point."""
+        if type(message) in self._repeated:
+            self._repeated.remove(type(message))
+            if isinstance(message, ReadyMessage) and self.go is not None:
+                self._send_go(self.go)
+            return
         if self.phase not in _ALLOWED.get(type(message), ()):
             raise ProtocolError(f"'{message.__struct_config__.tag}' is not what may be sent at this point")
         match message:

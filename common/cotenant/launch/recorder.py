@@ -13,9 +13,9 @@ from cotenant.launch.alone import GoesOn
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.output import Output
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import begin
-from cotenant.launch.start import Start
 from cotenant.results.journal import Ended, Launched, now
 from cotenant.results.record import Record
 
@@ -27,7 +27,7 @@ class Recorder:
         self._suite, self._output, self._records = suite, output, records
         self._started, self._conceal = datetime.now(UTC), by_new_key()
 
-    def begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
+    def begin(self, tell: Callable[[str], None]) -> Sequence[PlannedLaunch]:
         """Write the plan, and the start into the journal; return the launches to come, fewer with `--resume`.
 
         Raises CotenantError.
@@ -43,11 +43,12 @@ class Recorder:
             tell(sentence)
         return [start for start in suite.starts if start.key not in progress.finished]
 
-    def keep(self, start: Start, result: LaunchResult, limits: Limits) -> list[Record]:
+    def keep(self, start: PlannedLaunch, result: LaunchResult, limits: Limits) -> list[Record]:
         """Make, write and return a launch's records. Raises CotenantError."""
         # The imports are late, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
-        from cotenant.launch.records import SuiteFacts, parts_of, records_of
+        from cotenant.launch.parts import parts_of
+        from cotenant.launch.records import SuiteFacts, records_of
 
         suite, options = self._suite, self._suite.options
         findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
@@ -68,7 +69,7 @@ class Recorder:
         """Write an entry on the suite's end into the journal."""
         self._journal(Ended, interrupted=interrupted, host=self._suite.machine.hostname)
 
-    def not_yet_alone(self, start: Start) -> tuple[GoesOn, ...]:
+    def not_yet_alone(self, start: PlannedLaunch) -> tuple[GoesOn, ...]:
         """Return the tenants that go on alone at a launch's end: of each cell and kind of slice one in a suite."""
         known = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
         names = {each: start.of_turn(each).names for each in start.goes_on}

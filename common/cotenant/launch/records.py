@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from statistics import median
 from typing import Any
-
-import msgspec
 
 from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
 from cotenant.launch.across import enclosed, other_nodes
-from cotenant.launch.alone import TurnAlone
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.design.designs import LEAST_ROUNDS
-from cotenant.launch.design.passed import SeenSoFar, places
+from cotenant.launch.design.passed import SeenSoFar
 from cotenant.launch.design.shared import Design, DuetPlace
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.rank import Go, Rank, RankPhase
-from cotenant.launch.start import Program, Start
-from cotenant.launch.tenant import TenantSpec
-from cotenant.procfs import format_list
-from cotenant.results.build import build_record, load_of, observed_by_ranks
-from cotenant.results.decoded import list_of
+from cotenant.launch.planned import PlannedLaunch, Program
+from cotenant.launch.rank import Go
+from cotenant.launch.told import Told, told_of
+from cotenant.results.build import build_record
 from cotenant.results.rates import block_sums
 from cotenant.results.record import (
     NO_BLOCKS,
@@ -42,11 +37,7 @@ from cotenant.results.record import (
     Record,
     known_outcome,
     name_of,
-    rated,
 )
-from cotenant.results.told import TenantPart, tenant_part
-from cotenant.stats.budget import Amount
-from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.tenants import Span, common_load, overlap, work_beside
 
@@ -66,108 +57,7 @@ class SuiteFacts:
     run_words: tuple[str, ...]
 
 
-def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one for
-    each meeting of its tenants."""
-    if (went_on := result.went_on) is not None:
-        gos = {tenant: go.together for tenant, go in result.gos.items()}
-        yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), start
-        for each in start.goes_on:
-            if each.tenant in went_on.turns:
-                yield _turn(result, each.tenant, went_on.turns[each.tenant]), start.of_turn(each)
-    else:
-        passed = () if result.conducted is None else result.conducted.passed
-        for members in start.design.meetings(len(start.specs), passed):
-            part = start.of_members(members)
-            yield (_part(result, members, part.specs) if part.is_part else result), part
-
-
-def _turn(result: LaunchResult, index: int, turn: TurnAlone) -> LaunchResult:
-    """Return the part of a launch in which a tenant goes on alone."""
-    tenant = next(tenant for tenant in result.tenants if tenant.spec.slice.tenant == index)
-    spec = replace(tenant.spec, slice=tenant.spec.slice.alone)
-    go = replace(result.gos[index], t0_ns=turn.start_ns, settle_ns=0)
-    return replace(
-        result,
-        tenants=(replace(tenant, spec=spec, before=turn.before, after=tenant.after.at_end(turn.after)),),
-        gos={index: replace(go, given=replace(go.given, skip=0))},
-        meters={},
-        work={},
-        unconducted="",
-        went_on=None,
-        stop_ns=turn.end_ns,
-        span=(turn.start_ns, turn.end_ns),
-    )
-
-
-def _part(result: LaunchResult, members: Sequence[int], specs: Sequence[TenantSpec]) -> LaunchResult:
-    """Return the part of a launch in which the `members` meet, as these specs say."""
-    tenants = tuple(_in_slot(result.tenants[at], spec) for at, spec in zip(members, specs, strict=True))
-    conducted = result.conducted and replace(result.conducted, members=frozenset(members))
-    meters = _meters_of(members, result.meters)
-    return replace(result, tenants=tenants, conducted=conducted, meters=meters)
-
-
-def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a launch's meters without those of tenants outside `members`, who are numbered by their places there."""
-    slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
-
-    def own(of: Mapping[str, Any]) -> dict[str, Any]:
-        seen = of.get("tenants", {})
-        return {**of, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**of}
-
-    return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
-
-
-def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant with the processors of the slot where it met others, which the kernel confirmed at each move."""
-    if spec.slice == tenant.spec.slice:
-        return tenant
-    bound = tenant.read_back.processors is not None
-    processors = format_list(spec.slice.processors) if bound else None
-    return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """The messages of a tenant, with the observations and the values of its part that belong to this record."""
-
-    go: Go | None
-    first: Rank | None
-    """Rank 0, whose part and times are the tenant's."""
-    part: TenantPart
-    observations: list[Observed]
-    by_rank: dict[str, list[Observed]]
-    late_ns: int
-    load: Span
-
-    @property
-    def asked(self) -> Amount | None:
-        return self.first.ready.amount if self.first is not None and self.first.ready is not None else None
-
-    @property
-    def given(self) -> Amount | None:
-        return None if self.go is None else self.go.given
-
-    @property
-    def skip(self) -> int:
-        amount = self.given or self.asked
-        skip = amount.skip if amount else 0
-        if (
-            self.first is not None
-            and self.first.has_come_to(RankPhase.DONE)
-            and len(self.observations) - skip < INTERVAL_OBSERVATIONS
-        ):
-            # The budget has ended it early.
-            skip = min(skip, len(self.observations) // 3)
-        return skip
-
-    @property
-    def rated(self) -> list[Observed]:
-        return rated(self.observations, self.skip)
-
-
-def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
+def records_of(result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
     launched = _Launched(result, start, facts)
     return [
@@ -178,9 +68,9 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
 class _Launched:
     """The facts of a launch that its tenants share, and those of each."""
 
-    def __init__(self, result: LaunchResult, start: Start, facts: SuiteFacts) -> None:
+    def __init__(self, result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> None:
         self._result, self._start, self._facts = result, start, facts
-        self.told = [_told(tenant, result, start.design.has_parts) for tenant in result.tenants]
+        self.told = [told_of(tenant, result, start.design.has_parts) for tenant in result.tenants]
         loads = [told.load for told in self.told if told.observations]
         # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from
         # t0 on in whole observations, so that the first one that counts may begin one later than a neighbour's.
@@ -248,7 +138,7 @@ class _Launched:
         )
 
 
-def _meeting(told: _Told, together: Span, first_start_ns: int) -> Meeting | None:
+def _meeting(told: Told, together: Span, first_start_ns: int) -> Meeting | None:
     """Return how a tenant met the others, whose common load is `together`; None if it has no rate."""
     measured = told.rated
     if not measured or told.first is None:
@@ -286,7 +176,7 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
     return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
 
 
-def _work_beside(result: LaunchResult, told: Sequence[_Told], start: Start) -> list[dict[str, Any]]:
+def _work_beside(result: LaunchResult, told: Sequence[Told], start: PlannedLaunch) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
     spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
     seen = []
@@ -305,7 +195,7 @@ def _work_beside(result: LaunchResult, told: Sequence[_Told], start: Start) -> l
     return seen
 
 
-def _findings(result: LaunchResult, start: Start) -> Iterator[Finding]:
+def _findings(result: LaunchResult, start: PlannedLaunch) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
@@ -359,63 +249,6 @@ def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
         residents=conducted.residents if has_parts else None,
         complete=conducted.complete,
     )
-
-
-def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
-    """Return the observations, each with its block."""
-    spans = [(made.start_ns, made.end_ns) for made in observations]
-    found = places(spans, conducted.passed, tenant, conducted.members)
-    return [
-        msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept, round=place.round)
-        for made, place in zip(observations, found, strict=True)
-    ]
-
-
-def _told(tenant: TenantResult, result: LaunchResult, has_parts: bool) -> _Told:
-    """Return the messages of a tenant: rank 0's part and times, the items of all ranks, and each rank's observations.
-
-    Rank 0 has reported those of ranks on other nodes.
-    """
-    go, conducted, ranks = result.gos.get(tenant.spec.slice.tenant), result.conducted, tenant.ranks
-    first = ranks.get(0)
-    if first is None:
-        return _Told(go, None, TenantPart(), [], {}, 0, (0, 0))
-    observations, by_rank = observed_by_ranks(
-        first.others | {number: rank.observations for number, rank in ranks.items()}
-    )
-    part = tenant_part(first.work | (first.record or {}))
-    if tenant.spec.foreign is not None:
-        part = msgspec.structs.replace(part, arguments=tenant.spec.foreign.arguments, version="")
-    if conducted is not None:
-        observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if has_parts:
-            in_part = [made.block is not None for made in observations]
-            observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-    if result.span is not None and go is not None:
-        in_part = [_lies_in(result.span, made) for made in observations[: go.given.repeat]]
-        in_part += [False] * (len(observations) - len(in_part))
-        observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
-        rows_of = {rank: rows[: go.given.repeat] for rank, rows in by_rank.items()}
-        by_rank = {rank: [made for made in rows if _lies_in(result.span, made)] for rank, rows in rows_of.items()}
-    late_ns = max(rank.late_ns for rank in ranks.values())
-    return _Told(go, first, part, observations, by_rank, late_ns, load_of(observations, part, result.stop_ns))
-
-
-def _lies_in(span: Span, made: Observed) -> bool:
-    return span[0] <= made.start_ns and made.end_ns <= span[1]
-
-
-def _part_of(part: TenantPart, own: Sequence[bool]) -> TenantPart:
-    """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
-
-    def shorter(rows: list[Any]) -> list[Any]:
-        return [*itertools.compress(rows, own)] if len(rows) == len(own) else rows
-
-    observed = part.observed
-    if "steps_ns" in observed:
-        observed = observed | {"steps_ns": shorter(list_of(observed["steps_ns"]))}
-    repeat = None if part.repeat is None else sum(own)
-    return msgspec.structs.replace(part, repeat=repeat, epoch_loss=shorter(part.epoch_loss), observed=observed)
 
 
 def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:

@@ -17,7 +17,8 @@ from cotenant.files import content_of
 from cotenant.isolation.slice import Slice
 from cotenant.launch.command import callers_python
 from cotenant.launch.output import Output
-from cotenant.launch.start import Options, Program, Start
+from cotenant.launch.planned import PlannedLaunch, Program
+from cotenant.launch.start import Options
 from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
 from cotenant.results.journal import ARGUMENTS, Journal, Launched, Started, now, read_journal
@@ -44,7 +45,7 @@ class ResumeState:
     lost: tuple[str, ...] = ()
 
 
-def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> ResumeState:
+def begin(options: Options, starts: Sequence[PlannedLaunch], backend: str, host: str, kept: Output) -> ResumeState:
     """Write the start of a suite into its directory's journal; with `--resume` return the state to continue from.
 
     Raises CotenantError if the run that began there had other conditions, or the journal is damaged.
@@ -66,7 +67,7 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str, ke
     return ResumeState(sentences=(anew,) if options.resume else ())
 
 
-def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> ResumeState | None:
+def earlier(options: Options, starts: Sequence[PlannedLaunch], backend: str, host: str) -> ResumeState | None:
     """Return the finished part of a repetition that has begun in its directory; None if it has not begun.
 
     Records of a launch that did not end are set aside. Raises CotenantError as `begin` does.
@@ -86,7 +87,7 @@ def repetitions_begun(options: Options, host: str) -> int:
     return options.repetitions
 
 
-def begun(options: Options, starts: Sequence[Start], backend: str, host: str) -> tuple[Journal, Started | None]:
+def begun(options: Options, starts: Sequence[PlannedLaunch], backend: str, host: str) -> tuple[Journal, Started | None]:
     """Return a directory's journal and a repetition's last start there. Raises CotenantError as `begin` does."""
     journal = read_journal(options.paths.output)
     start = journal.last_start(options.suite.name, options.uid, host)
@@ -96,7 +97,7 @@ def begun(options: Options, starts: Sequence[Start], backend: str, host: str) ->
     return journal, start
 
 
-def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
+def conditions_of(options: Options, starts: Sequence[PlannedLaunch], backend: str) -> dict[str, str]:
     """Return the conditions that decide how a launch runs, by the words for them that people know."""
     work = [
         [start.key, *(part for program in programs for part in _work_of(program))]
@@ -123,7 +124,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     }
 
 
-def _software(options: Options, starts: Sequence[Start]) -> dict[str, str]:
+def _software(options: Options, starts: Sequence[PlannedLaunch]) -> dict[str, str]:
     """Return the versions that decide rates: of commands of `exec` those of the caller's Python, else ours."""
     commands = [program.cell.job.foreign for start in starts for program in start.programs]
     names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
@@ -162,7 +163,7 @@ def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> Non
         )
 
 
-def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> ResumeState:
+def _progress(journal: Journal, start: Started, starts: Sequence[PlannedLaunch], output: Path) -> ResumeState:
     finished = {launch.label: launch for launch in journal.launches_since(start) if launch.finished}
     # These include other hosts' launches: they may run the same repetition into the same directory.
     ended = [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]

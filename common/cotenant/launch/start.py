@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -14,14 +14,13 @@ from typing import get_args
 
 from cotenant.choices import BaselineKind
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.device_modes import ShareMode
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.launch.alone import GoesOn, one_of_each_kind
+from cotenant.launch.alone import one_of_each_kind
 from cotenant.launch.command import interpreter, resolve_command, resolve_foreign, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.design.designs import ALL_AT_ONCE, AllAtOnce, InBlocks, InCrowds, InDuet, InPairs, Pair
@@ -30,6 +29,7 @@ from cotenant.launch.environment import RunEnvironment, environment_without_jobs
 from cotenant.launch.groups import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, groups_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
+from cotenant.launch.planned import PlannedLaunch, PlannedUser, Program
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.nvidia import mps_pipes
@@ -40,7 +40,7 @@ from cotenant.procfs import format_list
 from cotenant.protocol.messages import SOCKET_VARIABLE, WARM_UP_VARIABLE
 from cotenant.results.journal import read_journal
 from cotenant.results.last import last_peaks
-from cotenant.results.record import SOLO, Baseline, Side, name_of
+from cotenant.results.record import SOLO, Side
 from cotenant.suite.cells import (
     ON_PROCESSORS,
     Job,
@@ -56,7 +56,6 @@ from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import Mix
 from cotenant.suite.pressure import why_unpressed
-from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
 
@@ -122,123 +121,6 @@ class Options:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A tenant's program: a cell, its command, and its size from the table of batch sizes, if it asks for that.
-
-    `variables` are the variables that the cell's texts may name, for each tenant.
-    """
-
-    cell: JobCell
-    command: Path
-    size: Size | None
-    variables: tuple[dict[str, str], ...] = field(compare=False)
-    extra: tuple[str, ...] = ()
-    """Words after those of the cell; in a duet, those of its side."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A planned launch: a program and a spec for each tenant. All programs are the same, except in a `mix`.
-
-    A launch for a `baseline` has one spec, that of a tenant as it is beside others; `stands_for` names the tenants
-    whose baseline it is.
-    """
-
-    label: str
-    """The start of its files' names."""
-    programs: tuple[Program, ...]
-    specs: tuple[TenantSpec, ...]
-    findings: tuple[Finding, ...]
-    mix: str = ""
-    timeout_s: float | None = None
-    baseline: Baseline | None = None
-    stands_for: tuple[int, ...] = ()
-    design: Design = ALL_AT_ONCE
-    goes_on: tuple[GoesOn, ...] = ()
-    """The tenants that go on alone at its end, if it has no blocks."""
-    is_part: bool = False
-    """Whether it is a meeting in a larger launch, whose records number its tenants by their places, as if launched
-    separately."""
-
-    @property
-    def cell(self) -> JobCell:
-        """The cell of all tenants; in a mix that of the first."""
-        return self.programs[0].cell
-
-    @property
-    def command(self) -> Path:
-        """The command of all tenants; in a mix that of the first."""
-        return self.programs[0].command
-
-    @property
-    def commands(self) -> str:
-        """The command in the job file; for a mix those of its cells."""
-        return " + ".join(dict.fromkeys(program.cell.job.cmd for program in self.programs))
-
-    @property
-    def different(self) -> tuple[Program, ...]:
-        """Each program once."""
-        return tuple(dict.fromkeys(self.programs))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The name of each record: that of the tenant's cell, with that of its mix or a mark of a tenant alone."""
-        return tuple(name_of(program.cell.label, self.solo, met.mix) for met in self.met for program in met.programs)
-
-    @property
-    def met(self) -> tuple[Start, ...]:
-        """A launch for each of its meetings, as far as they are known beforehand."""
-        return (self,) if self.is_part else tuple(map(self.of_members, self.design.meetings(len(self.specs))))
-
-    def of_members(self, members: Sequence[int]) -> Start:
-        """Return a launch of the tenants of a meeting, as if launched separately, under a mix's name."""
-        if len(members) == len(self.specs) and not self.design.slots:
-            return self
-        programs, own = tuple(self.programs[tenant] for tenant in members), [self.specs[tenant] for tenant in members]
-        # A tenant's memory stays on the nodes of its own slice, in every slot.
-        specs = tuple(
-            replace(spec, slice=replace(slot, tenant=spec.slice.tenant, nodes=spec.slice.nodes))
-            for spec, slot in zip(own, self.design.slots or [spec.slice for spec in own], strict=True)
-        )
-        name = self.design.name(self.label, [program.cell.label for program in programs])
-        return replace(self, label=name, mix=name, programs=programs, specs=specs, is_part=True)
-
-    def of_turn(self, goes_on: GoesOn) -> Start:
-        """Return a launch of a tenant alone, as if launched separately: its turn at the end of this launch."""
-        program, spec = self.programs[goes_on.tenant], self.specs[goes_on.tenant]
-        return replace(
-            self,
-            label=program.cell.label + SOLO,
-            programs=(program,),
-            specs=(replace(spec, slice=spec.slice.alone),),
-            mix="",
-            baseline="quick",
-            stands_for=goes_on.stands_for,
-            goes_on=(),
-        )
-
-    @property
-    def solo(self) -> bool:
-        """Whether one tenant is launched alone."""
-        return self.baseline is not None
-
-    @property
-    def follows(self) -> bool | None:
-        """Whether another node has the record, of a launch over several; None of one on this host alone."""
-        return self.specs[0].follows
-
-    @property
-    def key(self) -> str:
-        """The key of the launch in its suite: label, and for tenants alone, who share one, the tenant's number."""
-        return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
-
-    @property
-    def sharers(self) -> int:
-        """The most tenants with the same processors that run at once: 1 if each has its own."""
-        return max(Counter(spec.slice.processors for spec in self.met[0].specs).values())
-
-
 class Resolver:
     """Turns cells into starts, for one machine. Raises CotenantError for a cell that cannot be started."""
 
@@ -272,7 +154,7 @@ class Resolver:
         here = (job for job in supported if options.cluster is None or job.group == "all")
         self._jobs = tuple(swept(job, self.ranks) for job in here)
 
-    def starts(self) -> tuple[Start, ...]:
+    def starts(self) -> tuple[PlannedLaunch, ...]:
         """Return every cell of the chosen jobs that fits, and every mix, in the file's order, each followed by its
         baselines: a cell alone in a slice is measured once, even if a job and several mixes need it."""
         together = [
@@ -285,7 +167,7 @@ class Resolver:
         together += (start for mix in self._mixes if not self._why_not(mix) for start in self._of_mix(mix))
         if self._options.duet is not None:
             together.append(self._of_duet(self._options.duet))
-        starts: dict[tuple[str, tuple[int, ...]], Start] = {}
+        starts: dict[tuple[str, tuple[int, ...]], PlannedLaunch] = {}
         for start in chain.from_iterable(map(self._with_others, together)):
             starts.setdefault((start.label, start.stands_for), start)
         if not starts:
@@ -367,11 +249,11 @@ class Resolver:
             return f"{options.counted_by} says how much is observed"
         return "what a job holds of a device stays there" if any(self._devices) else ""
 
-    def _of_equals(self, cell: JobCell) -> Start:
+    def _of_equals(self, cell: JobCell) -> PlannedLaunch:
         slices = self.plans[cell.job.group].slices
         return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices)
 
-    def _of_mix(self, mix: Mix) -> Iterator[Start]:
+    def _of_mix(self, mix: Mix) -> Iterator[PlannedLaunch]:
         """Yield the launch of a mix, or those of groups of its pairs, if memory cannot hold all jobs at once."""
         groups = self._groups(mix) if mix.pairs else [()]
         for number, pairs in enumerate(groups, start=1):
@@ -400,7 +282,7 @@ class Resolver:
         most = max(1, int(PART_OF_TIMEOUT * timeout_s / PAIR_S))
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots), most)
 
-    def _of_duet(self, duet: Duet) -> Start:
+    def _of_duet(self, duet: Duet) -> PlannedLaunch:
         cell, slices = self._cells[duet.label], self._slices
         sides = [
             self._program(duet.cell(cell, side), slices, words)
@@ -432,7 +314,7 @@ class Resolver:
         slices: Sequence[Slice],
         mix: str = "",
         pairs: tuple[Pair, ...] = (),
-    ) -> Start:
+    ) -> PlannedLaunch:
         """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options, cells = self._options, [program.cell.label for program in programs]
         by_blocks = options.baseline == "blocks" and len(programs) > 1
@@ -458,23 +340,26 @@ class Resolver:
 
     def _start(
         self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], design: Design = ALL_AT_ONCE
-    ) -> Start:
+    ) -> PlannedLaunch:
         """Return a launch, with the longest timeout of its jobs."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
-        specs = (self._spec(program, label, slice_, design) for program, slice_ in zip(programs, slices, strict=True))
+        users = tuple(
+            PlannedUser(program, self._spec(program, label, slice_, design))
+            for program, slice_ in zip(programs, slices, strict=True)
+        )
         longest_s = max(program.cell.job.timeout_s or 0.0 for program in programs)
-        return Start(label, programs, tuple(specs), findings, timeout_s=longest_s or None, design=design)
+        return PlannedLaunch(label, design, users, findings, timeout_s=longest_s or None)
 
-    def _with_others(self, start: Start) -> Iterator[Start]:
+    def _with_others(self, start: PlannedLaunch) -> Iterator[PlannedLaunch]:
         """Yield a launch, then with a whole baseline those of its tenants alone, so that the machine's state is the
         same."""
         yield start
-        if self._options.baseline != "whole" or len(start.specs) < 2:
+        if self._options.baseline != "whole" or len(start.users) < 2:
             return
-        for program, spec in zip(start.programs, start.specs, strict=True):
-            if program.cell.job not in self._options.neighbours:
-                alone = self._start(program.cell.label + SOLO, (program,), (spec.slice.alone,))
-                yield replace(alone, baseline="whole", stands_for=(spec.slice.tenant,))
+        for user in start.users:
+            if user.program.cell.job not in self._options.neighbours:
+                alone = self._start(user.cell + SOLO, (user.program,), (user.slice.alone,))
+                yield replace(alone, baseline="whole", stands_for=(user.slice.tenant,))
 
     def _spec(self, program: Program, label: str, slice_: Slice, design: Design) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
@@ -538,7 +423,7 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
         yield f"{', '.join(families)}: {cells} are left out, as {alone}."
 
 
-def _check_labels(starts: Collection[Start]) -> None:
+def _check_labels(starts: Collection[PlannedLaunch]) -> None:
     """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
     jobs = {start.label for start in starts if not start.solo and not start.mix}
     turns = (start.of_turn(each) for start in starts for each in start.goes_on)

@@ -18,10 +18,10 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
 from cotenant.launch.paths import cleared
+from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.recorder import Recorder
 from cotenant.launch.resources import Resources, acquire
-from cotenant.launch.start import Start
 from cotenant.results.journal import UNFINISHED
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE, Record
 from cotenant.results.store import launch_line, total_line
@@ -118,7 +118,7 @@ class _Launches:
     tell: Callable[[str], None]
     earlier: int
 
-    def run(self, starts: Sequence[Start]) -> str:
+    def run(self, starts: Sequence[PlannedLaunch]) -> str:
         """Make these launches until one fails under `--raise`, a program refuses words after `--`, a node is lost, or a
         signal comes. Return the refusal, "" without one. Raises CotenantError."""
         suite, interruption = self.launcher.suite, self.launcher.interruption
@@ -145,7 +145,7 @@ class _Launches:
         return ""
 
     def _launch(
-        self, position: int, start: Start, missing: str | None, limits: Limits
+        self, position: int, start: PlannedLaunch, missing: str | None, limits: Limits
     ) -> tuple[LaunchResult, list[Record]]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
@@ -179,6 +179,6 @@ def _check_cleared(result: LaunchResult) -> None:
             raise NotIsolatedError(result.left_behind)
 
 
-def _without_data(start: Start, reason: str) -> LaunchResult:
+def _without_data(start: PlannedLaunch, reason: str) -> LaunchResult:
     now = datetime.now(UTC)
     return LaunchResult(tuple(TenantResult(spec, "missing_data", reason) for spec in start.specs), now, now)

@@ -115,6 +115,11 @@ class Tenant:
         """Whether it has several processes, which wait for each other."""
         return any(rank.world > 1 for rank in self.ranks.values())
 
+    @property
+    def returns(self) -> bool:
+        """Whether its program is started again when it ends before it is measured."""
+        return self.spec.foreign is not None and self.spec.foreign.again
+
     def all_ranks(self, phase: RankPhase) -> bool:
         """Return whether all its ranks on this host have come to this phase."""
         if not self.ranks:
@@ -136,12 +141,18 @@ class Tenant:
         number, world, elsewhere = hello.rank, hello.world, hello.elsewhere
         if any((rank.world, rank.elsewhere) != (world, elsewhere) for rank in self.ranks.values()):
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
-        if number in self.ranks:
+        rank = self.ranks.get(number)
+        if rank is not None and self.returns and hello.start > rank.starts and _may_follow(link, rank):
+            self.links.remove(rank.link)
+            rank.rejoin(link, hello.start)
+            link.joined = True
+            return rank
+        if rank is not None:
             raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which the pidfd of our own child shows.
         life = Life.of(link.peer) if world > 1 else None
         link.joined = True
-        rank = self.ranks[number] = Rank(link, number, world, life, elsewhere)
+        rank = self.ranks[number] = Rank(link, number, world, life, elsewhere, starts=hello.start)
         return rank
 
     def entry_report(self) -> str:
@@ -246,6 +257,14 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: D
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)
+
+
+def _may_follow(link: Link, rank: Rank) -> bool:
+    """Whether a process may take the place of a rank's own: that has ended, is not measured yet, and was no better
+    known to be the tenant's. A child that the ended process has forked may still hold its connection."""
+    process = process_of(rank.link.peer)
+    lives = rank.link.open and (not rank.link.peer or (process is not None and process.state not in "ZX"))
+    return not lives and rank.phase < RankPhase.DONE and rank.world == 1 and link.claim is rank.link.claim
 
 
 def ranks_of(tenants: Iterable[Tenant]) -> list[Rank]:

@@ -40,10 +40,16 @@ class Rendezvous:
     settle_ns = 0
     """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
 
-    def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1, elsewhere: int = 0) -> None:
+    made = 0
+    """From GO on: how many observations earlier starts of the program have made."""
+
+    def __init__(
+        self, path: str, tenant: int, rank: int = 0, world: int = 1, elsewhere: int = 0, start: int = 1
+    ) -> None:
         """Connect and say hello; of `world` ranks so many are `elsewhere`, and do not speak to this runner.
 
-        Raises RunnerGoneError where nobody listens at `path`.
+        `start` counts the starts of a program that is started again; a later one has no turn to warm up. Raises
+        RunnerGoneError where nobody listens at `path`.
         """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -56,8 +62,8 @@ class Rendezvous:
         self._unsent: list[dict[str, Any]] = []
         """Observations to be sent with the next message."""
         self._sent_ns = 0
-        self.warms_up_alone = os.environ.get(WARM_UP_VARIABLE) == "alone"
-        self._say("hello", tenant=tenant, rank=rank, world=world, elsewhere=elsewhere, pid=os.getpid())
+        self.warms_up_alone = os.environ.get(WARM_UP_VARIABLE) == "alone" and start == 1
+        self._say("hello", tenant=tenant, rank=rank, world=world, elsewhere=elsewhere, start=start, pid=os.getpid())
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Rendezvous | None:
@@ -94,7 +100,7 @@ class Rendezvous:
             while self._inbox:
                 message = self._inbox.pop(0)
                 if message.kind == "go":
-                    self.settle_ns = message.fields.get("settle_ns", 0)
+                    self.settle_ns, self.made = message.fields.get("settle_ns", 0), message.fields.get("made", 0)
                     return message.fields["t0_ns"], message.fields["number"], message.fields["repeat"]
             self._receive()
 

@@ -15,6 +15,7 @@ class Counterpart(Protocol):
     """The other end of the conversation: the `Rendezvous` with a runner, or a stand-in for it."""
 
     settle_ns: int
+    made: int
     warms_up_alone: bool
 
     def begin(self, work: dict[str, Any]) -> None: ...
@@ -44,7 +45,7 @@ class Meter:
         self.number = self.repeat = self.settled_ns = 0
         """From GO on: the steps of an observation, the most observations, and when the first one may begin."""
         self.made = 0
-        """The observations so far."""
+        """The observations so far, also those of earlier starts of a program that is started again."""
         runner.begin(work)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
@@ -52,7 +53,7 @@ class Meter:
         self._runner.ready(number, repeat, skip, warm_up_ns)
         t0_ns, self.number, self.repeat = self._runner.await_go()
         wait_until(t0_ns)
-        self.settled_ns = t0_ns + self._runner.settle_ns
+        self.settled_ns, self.made = t0_ns + self._runner.settle_ns, self._runner.made
 
     def observations(self) -> Iterator[int]:
         """Yield the index of each observation, until all are made or the runner has enough; then say DONE."""

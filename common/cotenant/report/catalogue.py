@@ -28,13 +28,13 @@ class CatalogueEntry:
 
 
 COLUMNS: Sequence[Column[CatalogueEntry]] = (
-    text_column("job", lambda entry: entry.job, "job"),
+    text_column("job", lambda entry: entry.job, "job", least=11),
     Column("cells", lambda entry: number(entry.cells, str, "cells")),
-    text_column("item", lambda entry: entry.item, "item"),
+    text_column("item", lambda entry: entry.item, "item", least=8),
     Column("parameters", lambda entry: number(entry.parameters, "{:,.0f}".format, "parameters"), optional=True),
-    text_column("data", lambda entry: entry.data, "data"),
+    text_column("data", lambda entry: entry.data, "data", least=8),
     Column("seconds", lambda entry: number(entry.seconds, "{:,.0f}".format, "seconds"), optional=True),
-    text_column("what it trains", lambda entry: entry.trains, "trains", words=True),
+    text_column("what it trains", lambda entry: entry.trains, "trains", words=True, least=12),
 )
 FIELDS = ("job", "cells", "item", "parameters", "data", "seconds", "trains")
 DATA = "data: read below the data directory."

@@ -236,7 +236,7 @@ def _rows(block: InterferenceBlock) -> Iterator[Row]:
 
 
 def _notes(block: InterferenceBlock) -> Iterator[Words]:
-    """Yield why numbers are absent, and the rates of --solo with --isolation none, which are in no ratio here."""
+    """Yield why numbers are absent, and rates alone without slices, which are in no ratio here."""
     for line in block.lines:
         yield from (((f"{line.job}: {note}", ""),) for note in line.notes)
         if (lone := line.unsliced_alone) is not None and line.tenant is not None:

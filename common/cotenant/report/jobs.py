@@ -181,7 +181,7 @@ def main_columns(
         Column(users_heading(jobs), users_cell, left=True),
         text_column("unit", rate_unit, least=LEAST_UNIT),
         Column("kept", kept_cell, left=True, optional=True),
-        Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True, least=LEAST_VERDICT, words=True),
+        Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True, least=LEAST_VERDICT),
     )
 
 

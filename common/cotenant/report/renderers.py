@@ -108,11 +108,11 @@ def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
 
 
-def _shortened(text: str, room: int, column: Column[Any]) -> str:
-    """Return as much of a text as has room: the beginning of words, beginning and end of a name."""
+def _shortened(text: str, room: int, is_name: bool) -> str:
+    """Return as much of a text as has room: its beginning, of a name also its end."""
     if cell_len(text) <= room:
         return text
-    end = "" if column.words else text[len(text) - room // 3 :]
+    end = text[len(text) - room // 3 :] if is_name else ""
     while cell_len(text) + cell_len(end) >= room:
         text = text[:-1]
     return f"{text.rstrip()}…{end}"
@@ -168,7 +168,7 @@ class _Table:
     def _aligned(self, cells: Sequence[Cell], style: str = "") -> Text:
         line = Text(" " * self._indent, no_wrap=self.headed)
         for column, cell, width in zip(self.columns, cells, self._widths, strict=True):
-            shown = _shortened(_text(cell), width, column) if column.least else _text(cell)
+            shown = _shortened(_text(cell), width, column is self.columns[0]) if column.least else _text(cell)
             text = Text.assemble((shown, cell.style or style))
             text.align("left" if column.left else "right", width)
             line.append_text(text).append(" " * GAP)

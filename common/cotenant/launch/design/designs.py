@@ -70,7 +70,7 @@ class InBlocks(Design):
 
     def plan(self, room: Room) -> DesignPlan | str:
         round_ns = room.tempo.round_ns(cycles(room.everybody, random.Random(0)))
-        last_ns = room.tempo.lasting_ns(room.everybody, {})
+        last_ns = room.tempo.lasting_ns(Turn(ALL, room.everybody), {})
         budget_ns = room.budget_ns or self.usual_ns(len(room.steps_ns))
         rounds = rounds_within(budget_ns, round_ns, last_ns, LEAST_ROUNDS, WANTED_ROUNDS)
         if rounds is None:

@@ -26,6 +26,9 @@ OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
 """The times that are left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
 on, and after a thaw on devices, or a freeze on shared ones, where the queue of a frozen tenant still runs."""
+BESIDE_AFTER_THAW_NS = 1_000_000_000
+"""The time that all leave out of a turn of all into which one is thawed. A processor that rested runs slowly for 0.4 s
+if its neighbours rest, and for up to a second if they are busy (docs/method-details.md)."""
 OPENING_NS = 500_000_000
 """The most time, beside a step, of a block that does not count: it only times steps."""
 BUDGET_NS = 7_500_000_000
@@ -55,24 +58,28 @@ class Tempo:
         step_ns = max(self.steps_ns[tenant] for tenant in tenants)
         return max(1, min(requested, MEASURED_NS // (OBSERVATIONS_IN_A_BLOCK * step_ns)))
 
-    def left_out_ns(self, awake: Mapping[int, int], ran: Mapping[int, int]) -> dict[int, int]:
+    def left_out_ns(self, turn: Turn, ran: Mapping[int, int]) -> dict[int, int]:
         """Return the nanoseconds that each tenant leaves out of a turn, by the slots of the tenants that ran before it.
 
         On a shared device what frozen tenants had queued runs beside those that are awake now.
         """
         after_thaw_ns = AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS
-        held = ran.keys() - awake.keys()
+        held = ran.keys() - turn.awake.keys()
         queued_ns = AFTER_THAW_ON_DEVICES_NS + self._step_ns(held) if held and self.on_devices > 1 else 0
-        goes_on = {tenant: ran.get(tenant) == slot for tenant, slot in awake.items()}
+        goes_on = {tenant: ran.get(tenant) == slot for tenant, slot in turn.awake.items()}
+        # Between the halves of a duet what is slow after a thaw cancels.
+        beside_ns = BESIDE_AFTER_THAW_NS if turn.kind == ALL and not all(goes_on.values()) else 0
         return {
-            tenant: max(queued_ns, AFTER_BORDER_NS if goes_on[tenant] else after_thaw_ns + self.steps_ns[tenant])
-            for tenant in awake
+            tenant: max(
+                queued_ns, beside_ns, AFTER_BORDER_NS if goes_on[tenant] else after_thaw_ns + self.steps_ns[tenant]
+            )
+            for tenant in turn.awake
         }
 
-    def lasting_ns(self, awake: Mapping[int, int], ran: Mapping[int, int]) -> int:
+    def lasting_ns(self, turn: Turn, ran: Mapping[int, int]) -> int:
         """Return the nanoseconds that a turn needs: the longest time left out, then the measured part."""
-        measured_ns = max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
-        return measured_ns + max(self.left_out_ns(awake, ran).values())
+        measured_ns = max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(turn.awake))
+        return measured_ns + max(self.left_out_ns(turn, ran).values())
 
     def opening_ns(self, awake: Collection[int]) -> int:
         """Return the most nanoseconds of a turn that does not count."""
@@ -81,7 +88,7 @@ class Tempo:
     def round_ns(self, turns: Sequence[Turn]) -> int:
         """Return the nanoseconds of a round after a similar one."""
         pairs = zip([turns[-1], *turns], turns, strict=False)
-        return sum(self.lasting_ns(turn.awake, before.awake) for before, turn in pairs)
+        return sum(self.lasting_ns(turn, before.awake) for before, turn in pairs)
 
     def timed(self, seen: SeenSoFar, usual: Mapping[int, int] | None = None) -> Tempo:
         """Return the tempo by the steps of tenants alone; those of others are the `usual` ones."""
@@ -104,10 +111,10 @@ class Round:
 
     def block(self, index: int, turn: Turn, ran: Mapping[int, int] | None) -> Block:
         """Return the block of a turn after the tenants that `ran`; None before the first one, when all do."""
-        lasting_ns = round(self.stretch * self.tempo.lasting_ns(turn.awake, ran or {}))
+        lasting_ns = round(self.stretch * self.tempo.lasting_ns(turn, ran or {}))
         if not self.counts:
             lasting_ns = min(lasting_ns, self.tempo.opening_ns(turn.awake))
-        left_out_ns = self.tempo.left_out_ns(turn.awake, turn.awake if ran is None else ran)
+        left_out_ns = self.tempo.left_out_ns(turn, turn.awake if ran is None else ran)
         return Block(index, self.number, turn.kind, turn.awake, lasting_ns, left_out_ns, self.counts)
 
     @property
