@@ -102,11 +102,11 @@ def refused(status: int, *said: str) -> Check:
     return check
 
 
-def ended_well(*said: str) -> Check:
-    """It ended with status 0, and said this."""
+def ended_well(*said: str, statuses: tuple[int, ...] = (0,)) -> Check:
+    """It ended with one of these statuses, and said this."""
 
     def check(suite: Suite) -> Iterator[str]:
-        yield from _equal("exit status", suite.status, 0)
+        yield from _equal(f"exit status {suite.status} is expected", suite.status in statuses, True)
         yield from (f"'{words}' was not said" for words in said if words not in suite.said)
 
     return check
