@@ -176,7 +176,7 @@ COMMAND_ROWS = (
         "user, duet",
         logged_in,
         ended_well("by v2"),
-        command=(*RUN, "exec", "--duet", *COUNTED, "--", *STEPS, "---", *STEPS),
+        command=(*RUN, "exec", "--duet", "--repetitions", "1", *COUNTED[:-1], "60", "--", *STEPS, "---", *STEPS),
     ),
     Row(
         "user, capacity",

@@ -22,11 +22,14 @@ MASKED=(getty@tty1.service serial-getty@ttyS0.service apt-daily.timer apt-daily-
     e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-timesyncd.service)
 
 setup() {
+    export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
-    local -a names=(qemu-system-x86 mmdebstrap e2fsprogs)
+    local -a names=(qemu-system-x86 e2fsprogs)
     # In Debian 12 it is part of qemu.
     if apt-cache show virtiofsd >/dev/null 2>&1; then names+=(virtiofsd); fi
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null
+    # Of qemu the rest is windows and firmware; of mmdebstrap it is what unpacks.
+    apt-get install -y -qq --no-upgrade --no-install-recommends "${names[@]}" >/dev/null
+    apt-get install -y -qq --no-upgrade mmdebstrap >/dev/null
 }
 
 check() {
@@ -125,7 +128,7 @@ run() {
         esac
     done
     work=$(mktemp -d "$VMDIR/run.XXXX")
-    trap 'jobs -p | xargs -r kill 2>/dev/null; rm -rf "$work"' EXIT
+    trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$work"' EXIT
     mkdir "$work/x"
     printf 'cd /guest\n%s\n' "$*" >"$work/x/.vmcmd"
     echo "$to" >"$work/x/.vmtimeout"
