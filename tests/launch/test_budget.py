@@ -134,8 +134,8 @@ def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: S
     assert record["isolation"]["policies"]["budget_s"] == pytest.approx(3.0)
 
 
-def test_users_that_share_a_processor_hear_when_go_comes(loose: Suites) -> None:
+def test_users_that_share_a_processor_are_not_said_to_import_torch_where_they_do_not(loose: Suites) -> None:
+    """tests/launch/test_needs.py has those that do."""
     usable = len(os.sched_getaffinity(0))
     ended = loose.run([job()], "--users", 2 * usable, "--budget", "2s", status=0)
-    told = r"^2 users import torch on each processor: some \d+ s until GO in each launch\.$"
-    assert re.search(told, ended.stdout, re.M)
+    assert "import torch" not in ended.stdout
