@@ -151,7 +151,7 @@ remove_broken() {
 works() {
     # site-packages is on the path only where it exists for this version.
     "$VENV/bin/python" -I -c 'import sys
-sys.exit(not any(place.startswith(sys.prefix) and place.endswith("-packages") for place in sys.path))' 2>/dev/null
+sys.exit(not any(place.startswith(sys.prefix) and place.endswith("-packages") for place in sys.path))' >/dev/null 2>&1
 }
 
 # ensure_environment KIND FILE...: does nothing if the stamp of KIND (run, test) says that exactly these pins are there.

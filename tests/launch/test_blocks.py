@@ -71,7 +71,7 @@ def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without
     made = conducted(result)
     assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 3 * (3 + 1) + 1, {})
     # They are told nothing of blocks: they get the messages of any launch, and none at a border.
-    assert {*said} == {"go number repeat settle_ns skip t0_ns", "enough", "stop"}
+    assert {*said} == {"go made number repeat settle_ns skip t0_ns", "enough", "stop"}
     assert [said.count(word) for word in ("enough", "stop")] == [2, 2]
     for index, tenant in enumerate(result.tenants):
         spent = made.spent_of(index)

@@ -63,7 +63,7 @@ def activate(suites: Suites, venv: Path) -> None:
         ("--baseline none --budget 1", "python train.py seen"),
         ("--baseline none --budget 1", "bash -c 'python train.py seen'"),
         ("--baseline none --budget 1 --count-line ^step", "env python train.py seen"),
-        ("--duet --budget 4 --repetitions 2", "python train.py seen --- env python train.py seen"),
+        ("--duet --budget 5 --repetitions 2", "python train.py seen --- env python train.py seen"),
     ],
     ids=["direct", "bash", "env and lines", "duet"],
 )
