@@ -17,7 +17,7 @@ import sys, time
 sys.path.insert(0, {str(SOURCE_ROOT)!r})
 import cotenant
 with cotenant.measure() as measured:
-    for _ in range(25):
+    for _ in range(100):
         until = time.process_time() + 0.01
         while time.process_time() < until: pass
         measured.step()
@@ -27,7 +27,7 @@ RUN = "import time\nwhile time.process_time() < 0.2: pass"
 
 @pytest.mark.parametrize(("flag", "program", "item_s"), [("--again", STEPS, 0.01), ("--runs 6", RUN, 0.2)])
 def test_a_program_that_ends_counts_with_all_its_starts(loose: Suites, flag: str, program: str, item_s: float) -> None:
-    flags = f"{flag} --baseline none --budget 2"
+    flags = f"{flag} --baseline none --budget 6"
     loose.executes(sys.executable, "-c", program, flags=flags, status=0)
     for record in loose.records():
         assert record["outcome"] == "completed", record["message"]

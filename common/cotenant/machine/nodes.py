@@ -44,6 +44,9 @@ def numa_nodes(root: Path, host_bytes: int) -> Nodes:
         every.append(NumaNode(number, node_bytes(root, number, "MemTotal")))
     if not every:
         return Nodes((NumaNode(0, host_bytes),), {}, {})
+    if len(every) == 1 and host_bytes:
+        # In a virtual machine whose memory changes while it runs, the node's own number may lag behind.
+        every = [NumaNode(every[0].id, host_bytes)]
     allowed = to_list(fields(read_text(root / "proc/self/status"), ":").get("Mems_allowed_list", ""))
     usable = tuple(node for node in every if node.id in allowed) or tuple(every)
     filled = [node.id for node in usable if node.memory_bytes]
