@@ -48,15 +48,7 @@ def has_delegated(cgroup: Path) -> bool:
     if not os.geteuid() or not os.access(cgroup / "cgroup.subtree_control", os.W_OK):
         return False
     try:
-        ended = subprocess.run(
-            ["systemctl", "--user", "show", "--property=Delegate,ControlGroup", "--", cgroup.name],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TRIAL_LIMIT_S,
-            check=False,
-        )
+        ended = _asked("systemctl", "--user", "show", "--property=Delegate,ControlGroup", "--", cgroup.name)
     except (OSError, subprocess.TimeoutExpired):
         return False
     said = dict(line.partition("=")[::2] for line in ended.stdout.splitlines())
@@ -82,6 +74,19 @@ def offered(mounts: Mounts) -> frozenset[str]:
     return frozenset(controllers(_managers(mounts.v2)[-1] / "cgroup.controllers"))
 
 
+def _asked(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of systemd's, which soon ends. Raises OSError and TimeoutExpired."""
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TRIAL_LIMIT_S,
+        check=False,
+    )
+
+
 def refusal(mounts: Mounts) -> Refusal | None:
     """Return why a run cannot be started again in a scope, None where it can: one is made, and ends."""
     assert mounts.v2 is not None
@@ -91,15 +96,7 @@ def refusal(mounts: Mounts) -> Refusal | None:
     if memory_limit(left) or quota_processors(left) or any(read_text(at / "cpuset.cpus") for at in left.chain()):
         return Refusal("a scope of systemd's would leave the limits that we are under", LIMITED)
     try:
-        ended = subprocess.run(
-            [*_words(), "true"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TRIAL_LIMIT_S,
-            check=False,
-        )
+        ended = _asked(*_words(), "true")
     except subprocess.TimeoutExpired:
         return Refusal(f"systemd-run did not answer within {TRIAL_LIMIT_S:g} s", _session())
     except NotIsolatedError as error:
