@@ -127,7 +127,7 @@ def test_what_cannot_take_turns_says_why_and_is_no_duet(turning: Turning) -> Non
 @pytest.mark.parametrize("slices", [1, 2])
 def test_a_run_that_is_slower_ends_with_3_and_says_so_again_from_its_records(v1: Suites, slices: int) -> None:
     words = ("--duet", "job", "--users", slices, "--repetitions", 1, "--budget", 15, "--", "---", "--sleep", "0.01")
-    ended = v1.run([job("sums.py", "--number", 1, "--repeat", 8)], *words, limit_s=120, status=3)
+    ended = v1.run([job("sums.py", "--number", 1, "--repeat", 8)], *words, status=3)
     assert "B is slower than A: it has" in ended.stdout
     assert "A: the job as it is; B: --sleep 0.01" in ended.stdout
     records = v1.records()
