@@ -128,7 +128,7 @@ def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
 ) -> None:
     monkeypatch.setattr(budget, "GRACE_NS", 0)
     result = turning.launch(
-        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=30, budget_s=0.5)
+        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=HANG_S, budget_s=0.5)
     )
     assert outcomes(result) == ["completed"] * 3
     assert conducted(result).passed
@@ -140,7 +140,7 @@ def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(designs, "WANTED_ROUNDS", 30)
-    made = conducted(turning.launch(limits=Limits(timeout_s=30, until_interval=100.0)))
+    made = conducted(turning.launch(limits=Limits(timeout_s=HANG_S, until_interval=100.0)))
     assert not made.complete
     assert len(made.passed) == 3 * (3 + 1) + 1
 
