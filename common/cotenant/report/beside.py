@@ -120,8 +120,9 @@ def mix_blocks(summary: Summary) -> Sequence[MixBlock]:
 def _block(rows: pl.DataFrame) -> MixBlock:
     users, measures = rows.filter(pl.col("tenant").is_not_null()), rows.filter(pl.col("measure") != KEPT)
     known = {row["measure"]: kept for row in measures.to_dicts() if (kept := kept_of(row, VALUE)) is not None}
-    place, notes = rows.select(PLACE).row(0), rows["notes"][0]
-    return MixBlock(*place, pl.concat([users, measures]), users.to_dicts(), known, [] if notes is None else [*notes])
+    suite, host, mix, isolation = rows.select(PLACE).row(0)
+    of_block = pl.concat([users, measures])
+    return MixBlock(suite, host, mix, isolation, of_block, users.to_dicts(), known, [*rows["notes"][0]])
 
 
 def mix_view(blocks: Sequence[MixBlock]) -> View:
@@ -194,7 +195,8 @@ def mix_sentence(block: MixBlock) -> str:
     differ = differences_by_intervals(block.shares)
     notable = over_launches[0] if len(over_launches) else differ is not None and differ.notable
     worst = f"; least: {least['job']}, {percents(block.shares[block.users.index(least)])}" if notable else ""
+    once = "; measured once" if block.measures["stp"].n == 1 else ""
     return (
         f"beside each other the {len(block.users)} users of {block.mix} keep {percents(joint(block.shares))} of what "
-        f"each has alone{QUICKLY if block.quick else ''}{worst}{'; measured once' if block.measures['stp'].n == 1 else ''}"
+        f"each has alone{QUICKLY if block.quick else ''}{worst}{once}"
     )

@@ -129,7 +129,10 @@ def _means(summary: Summary, lines: pl.DataFrame) -> list[dict[str, Any]]:
     nodes = lines.filter(pl.col("tenant").is_null())
     return [
         {
-            **{"suite": suite, "host": host, "job": MEAN, "jobs": len(nodes) - nodes[row["measure"]].null_count()},
+            "suite": suite,
+            "host": host,
+            "job": MEAN,
+            "jobs": len(nodes) - nodes[row["measure"]].null_count(),
             **dict(zip(kept_fields(row["measure"]), (row[name] for name in VALUE), strict=True)),
         }
         for row in table.iter_rows(named=True)

@@ -57,7 +57,7 @@ FIELDS = {
     "sharers": "users of its device, or of its processors if it has none",
     "entitlement": "its part of these",
     "processor_sharers": "users of its processors",
-    **{name: "of a step, in nanoseconds: median over launches" for name in STEP_TIMES},
+    **dict.fromkeys(STEP_TIMES, "of a step, in nanoseconds: median over launches"),
     **{f"alone_{name}": "the same, alone" for name in STEP_TIMES},
     "doubts": "the rule of the worst warning on the launches together",
     "alone_doubts": "the rules of warnings on the launches alone",

@@ -131,8 +131,9 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
         yield from _of_copies(job, job.tenants, difference=difference)
     for who in (None, *tenants) if is_compared else ():
         lone, beside, free_beside = under.of(who), over.of(who), over_free.of(who)
-        common = {"suite": first.suite, "host": first.host, "isolation": jobs[-1].isolation, "company": COPIES}
-        common |= {"job": first.cell, "difference": difference, "tenant": who, "unit": first.unit or jobs[-1].unit}
+        common: TableRow = {"suite": first.suite, "host": first.host, "isolation": jobs[-1].isolation}
+        common |= {"job": first.cell, "difference": difference, "tenant": who, "company": COPIES}
+        common["unit"] = first.unit or jobs[-1].unit
         kept, worth = ratio(free_beside, lone), ratio(beside, free_beside)
         if ways.unsliced is not None:
             rates = rate_values("together", over_free.across(who)) | rate_values("alone", under.across(who))
@@ -140,10 +141,10 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
             yield common | {"measure": UNSLICED_KEPT, "baseline": baseline} | rates | values_of(kept)
         if worth is not None:
             yield common | {"measure": WORTH} | values_of(worth)
-        if (alone := rate_values("alone", free.across(who))):
+        if alone := rate_values("alone", free.across(who)):
             yield common | {"measure": UNSLICED_ALONE, "isolation": NO_SLICES} | alone
         if who is None:
-            in_slices = ways.sliced and ways.sliced.kept.get(None)
+            in_slices = None if ways.sliced is None else ways.sliced.kept.get(None)
             known[KEPT].append((in_slices, log_ratios(beside, lone)))
             known[UNSLICED_KEPT].append((kept, log_ratios(free_beside, lone)))
             known[WORTH].append((worth, log_ratios(beside, free_beside)))
@@ -214,9 +215,9 @@ class BesideLevel(NamedTuple):
 def _pressed(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
     """Yield what jobs keep beside neighbours of known pressure, by rising level; each level is a pair's."""
     pairs: list[BesideLevel] = []
-    for pair in grouped(jobs, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
-        neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
-        for victim in (job for job in pair if neighbours and level_of(job.cell) is None):
+    for mixed in grouped(jobs, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
+        neighbours = [(known, job) for job in mixed if (known := level_of(job.cell)) is not None]
+        for victim in (job for job in mixed if neighbours and level_of(job.cell) is None):
             known, neighbour = max(reversed(neighbours), key=lambda of: len(_starts(of[1]) & _starts(victim)))
             pairs.append(BesideLevel(*known, victim, neighbour))
     for of_curve in grouped(pairs, lambda pair: pair.conditions).values():

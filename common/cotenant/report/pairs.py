@@ -118,8 +118,8 @@ def _equals(summary: Summary) -> dict[tuple[str, str, str], list[list[Row]]]:
         pl.col("tenant").is_not_null(), pl.col("together").is_not_null(),
     )  # fmt: skip
     jobs = users.group_by("suite", "host", "isolation", "job", "difference", maintain_order=True)
-    known = [(place[:3], of.to_dicts()) for place, of in jobs if len(of) == 2 and not of["value"].null_count()]
-    return {place: [of for _, of in all_of] for place, all_of in grouped(known, lambda pair: pair[0]).items()}
+    known: list[list[Row]] = [[*of.to_dicts()] for _, of in jobs if len(of) == 2 and not of["value"].null_count()]
+    return grouped(known, lambda of: (of[0]["suite"], of[0]["host"], of[0]["isolation"]))
 
 
 def outside_pairs(summary: Summary) -> list[MixBlock]:
@@ -171,8 +171,10 @@ def pairs_view(summary: Summary) -> View:
         QUICK: any(matrix.quick for matrix in matrices),
     }
     rows = [
-        {**_place(matrix), "victim": victim, "neighbour": neighbour, "doubts": ",".join(doubts)}
-        | kept_values(kept, kept_fields("kept"))
+        {
+            **{**_place(matrix), "victim": victim, "neighbour": neighbour, "doubts": ",".join(doubts)},
+            **kept_values(kept, kept_fields("kept")),
+        }
         for matrix in matrices
         for (victim, neighbour), (kept, doubts) in matrix.shares.items()
     ]

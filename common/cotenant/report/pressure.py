@@ -50,14 +50,16 @@ def pressure_curves(summary: Summary) -> Sequence[PressureCurve]:
     """Return the curves of jobs' kept shares beside neighbours of known pressure."""
     rows = kept_table(summary).filter(pl.col("company") == PRESSURE)
     curves = []
-    for (*conditions, _), levels in rows.group_by(CONDITIONS, maintain_order=True):
+    for conditions, levels in rows.group_by(CONDITIONS, maintain_order=True):
         points = [
             Point(row["level"], row["achieved"], kept)
             for row in levels.iter_rows(named=True)
             if (kept := kept_of(row, VALUE)) is not None and row["achieved"] is not None
         ]
         doubts = sorted({*levels["doubts"].explode(), *levels["alone_doubts"].explode()} - {None})
-        curves.append(PressureCurve(*conditions, Curve(tuple(points)) if points else None, tuple(doubts)))
+        suite, host, job, isolation, resource, unit, difference, _ = map(str, conditions)
+        curve = Curve(tuple(points)) if points else None
+        curves.append(PressureCurve(suite, host, job, isolation, resource, unit, difference, curve, tuple(doubts)))
     return curves
 
 
@@ -108,7 +110,7 @@ def pressure_view(curves: Sequence[PressureCurve]) -> View:
         RowGroup([row for each in of for row in _levels_of(each)], *place, [((words_of(each), ""),) for each in of])
         for place, of in by_host.items()
     ]
-    rows = [row for group in groups for row in group.rows]
+    rows = [row for each in curves for row in _levels_of(each)]
     lines = [((f"{LEGEND} {OF_N}", "dim"),)]
     said = [words_of(each) for each in curves]
     parts = [View("curves", CURVE_FIELDS, [_curve(each) for each in curves])]

@@ -84,12 +84,13 @@ def share_points(records: Rows) -> list[Row]:
             users = rows.filter(pl.col("measure") == KEPT, pl.col("sharers").is_not_null()).to_dicts()
             if users:
                 points.append(_point(users, {row["measure"]: row for row in rows.iter_rows(named=True)}))
-    shared = {_place(point) for point in points if point["sharers"] > 1 or point["mode"] not in (SLICES, EXCLUSIVE)}
-    of_tables = [point for point in points if _place(point) in shared and point["mode"] != EXCLUSIVE]
-    return sorted(of_tables, key=lambda point: (*_place(point), point["mode"], point["sharers"]))
+    shared = {place_of(point) for point in points if point["sharers"] > 1 or point["mode"] not in (SLICES, EXCLUSIVE)}
+    of_tables = [point for point in points if place_of(point) in shared and point["mode"] != EXCLUSIVE]
+    return sorted(of_tables, key=lambda point: (*place_of(point), point["mode"], point["sharers"]))
 
 
-def _place(point: Row) -> tuple[str, ...]:
+def place_of(point: Row) -> tuple[str, ...]:
+    """Return suite, host, job and isolation of a point."""
     return tuple(point[name] for name in PLACE)
 
 
@@ -113,7 +114,7 @@ def _point(users: Sequence[Row], measures: dict[str, Row]) -> Row:
 def share_view(points: Sequence[Row]) -> View:
     """Return a table for each job, with a row for each mode and number of users."""
     groups, notes = list[RowGroup](), list[str]()
-    for (suite, host, job, isolation), of_job in grouped(points, _place).items():
+    for (suite, host, job, isolation), of_job in grouped(points, place_of).items():
         said = [f"{point['mode']}, K = {point['sharers']}: {point['note']}" for point in of_job if point["note"]]
         words = [((text, "yellow"),) for text in said]
         groups.append(RowGroup(of_job, job, f"{suite} on {host}, isolation {isolation}", words))
