@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from itertools import chain
 from pathlib import Path
 from typing import get_args
 
@@ -18,6 +19,7 @@ from commands.calling import Capture, call, refusal, write
 from cotenant.api.tables import MAKERS, TableName
 from cotenant.commands.report import TABLES
 from cotenant.report.comparison import differences_allowed
+from cotenant.report.grid import Grid
 from cotenant.results.columns import schema
 from report.making import lost, solo
 from workplace import beside, make_workplace
@@ -66,7 +68,7 @@ def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> Non
     assert next(job for job in failed.jobs if job.name == "dcgan").rate_items_s is None
 
 
-@pytest.mark.parametrize("name", ["jobs", "interference", "mix", "pairs", "share", "pressure"])
+@pytest.mark.parametrize("name", ["jobs", "kept", "interference", "mix", "pairs", "share", "pressure"])
 def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys: Capture) -> None:
     words = () if name == "jobs" else ("--table", name)
     table = cotenant.load(workplace).table(name)
@@ -77,7 +79,8 @@ def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys
     assert [[str("" if value is None else value) for value in row] for row in frame.rows()] == [
         list(row.values()) for row in read
     ]
-    assert table._repr_html_().count("<tr>") > len(table.grid.shown_rows)
+    shown = table.grid.shown_rows if isinstance(table.grid, Grid) else [*chain(*(of.rows for of in table.grid.shown))]
+    assert table._repr_html_().count("<tr>") > len(shown)
 
 
 def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
@@ -91,7 +94,7 @@ def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
         "mix": "No launch was of different jobs. ./run.sh --mix",
         "duet": "No launch there was a duet. ./run.sh --duet",
         "pressure": "./run.sh --name JOB --pressure dram does",
-        "mixes": "There is no table 'mixes'. There are jobs, hosts, interference, mix, ",
+        "mixes": "There is no table 'mixes'. There are jobs, hosts, kept, interference, mix, ",
     }.items():
         assert sentence in refusal(result.table, name)
 

@@ -144,14 +144,14 @@ def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_p
     """Two users share a device; a third user has a device of its own."""
     block = only([*mix(TWO, share=BOTH), *baselines("vae", "wlm")])
     assert block.measures["tax"].value == pytest.approx(-0.3, abs=0.01)
-    assert "STP 1.30 of 1 slices" in text_of(mix_view([block]))
+    assert " of 1 slices;" in text_of(mix_view([block]))
     assert [user["entitlement"] for user in block.users] == [0.5, 0.5]
     assert "2 of them have the same device" in text_of(mix_view([block]))
     shared, apart = (mix([*TWO, ("loader", 1.0)], share=share) for share in (BOTH, OWN))
     of_all = {"stands_for": [0, 1, 2]}
     lone = [record for job in ALONE_MS for record in quick(job, 0, ALONE_MS[job], place=of_all, part=part(job))]
     uneven = only([*shared[:2], apart[2], *lone])
-    assert " of 2 slices" in text_of(mix_view([uneven]))
+    assert " of 2 slices;" in text_of(mix_view([uneven]))
     assert [user["sharers"] for user in uneven.users] == [2, 2, 1]
 
 

@@ -47,6 +47,7 @@ INTERFERENCE_FIELDS = {
     "jobs": f"in a row of the {MEAN}, the jobs that it is over",
     "note": FIELDS["notes"],
 }
+_OF_RATIOS = [field for name in RATIOS for field in kept_fields(name)]
 LINE = ("suite", "host", "job", "difference")
 """The columns of the long table that are equal in the rows of a job in all three ways."""
 COLUMNS = (
@@ -111,7 +112,8 @@ def interference_view(summary: Summary) -> View:
     groups, rows = list[RowGroup](), list[Row]()
     for (suite, host), of_suite in lines.group_by("suite", "host", maintain_order=True):
         means = _means(summary, of_suite)
-        of_people = {name: value for mean in means for name, value in mean.items() if name != "jobs"}
+        of_people = {"suite": suite, "host": host, "job": MEAN} | dict.fromkeys(_OF_RATIOS)
+        of_people |= {name: value for mean in means for name, value in mean.items() if name in _OF_RATIOS}
         rows += [*of_suite.to_dicts(), *means]
         groups.append(RowGroup([*of_suite.to_dicts(), of_people], suite or "suite", host, [*_notes(of_suite)]))
     kinds = set(lines["baseline"])

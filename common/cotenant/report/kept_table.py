@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from cotenant.frames import pl
+from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, Side, rows_of, sliced, unlike
 from cotenant.report.kept import BASELINE, OF_N, explained, kept_columns, rates_over_launches
 from cotenant.report.kept_rows import (
@@ -265,6 +266,13 @@ def _company(company: str, neighbours: str | None, resource: str | None, level: 
     return f"{resource} {level} %" if resource is not None else neighbours or company
 
 
+def _ends(_: float, low: float | None, high: float | None, n: int, measure: str) -> str:
+    """Return the interval, or why there is none; fairness, which is drawn together by its noise, never has one."""
+    if measure == "fairness":
+        return numbers.ABSENT
+    return numbers.span(None if low is None or high is None else (low, high), numbers.ratio_interval, n == 1)
+
+
 KEPT_COLUMNS = (
     *place_columns("suite", "host"),
     Column("isolation", ("measure", "isolation"), lambda measure, isolation: isolation or "", left=True),
@@ -272,11 +280,14 @@ KEPT_COLUMNS = (
     Column("user", ("measure", "tenant"), lambda measure, tenant: tenant or "all"),
     Column("beside", ("company", "neighbours", "resource", "level"), _company, left=True),
     Column("measure", left=True),
-    *kept_columns("value", VALUE),
+    Column("value", show=numbers.ratio),
+    Column("95 % interval", ("value", "low", "high", "n", "measure"), _ends),
+    kept_columns("value", VALUE)[-1],
     *rates_over_launches("together", "together")[:1],
     *rates_over_launches("alone", "alone")[:1],
     BASELINE,
     Column("verdict", left=True, optional=True),
+    Column("notes", left=True, seen="files"),
 )
 
 

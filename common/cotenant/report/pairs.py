@@ -172,7 +172,10 @@ def pairs_view(summary: Summary) -> View:
     }
     rows = [
         {
-            **{**_place(matrix), "victim": victim, "neighbour": neighbour, "doubts": ",".join(doubts)},
+            **_place(matrix),
+            "victim": victim,
+            "neighbour": neighbour,
+            "doubts": ",".join(doubts),
             **kept_values(kept, kept_fields("kept")),
         }
         for matrix in matrices
