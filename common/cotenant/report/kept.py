@@ -9,6 +9,7 @@ from cotenant.report import numbers
 from cotenant.report.alone import STEP_TIMES
 from cotenant.report.view import Cell, Column, Row, Value, Words, measured, with_ends
 from cotenant.stats.kept import Kept
+from cotenant.stats.launches import AcrossLaunches
 from cotenant.text import many
 
 ONE: Mapping[str, str] = {"rounds": "round", "observations": "observation", "launches": "launch", "jobs": "job"}
@@ -104,6 +105,11 @@ def rate_fields(name: str) -> tuple[str, ...]:
 def rate_meanings(name: str, meaning: str) -> dict[str, str]:
     """Return these fields with their meanings."""
     return {**with_ends(name, f"items per second {meaning}"), f"{name}_launches": "the launches that it is over"}
+
+
+def rate_values(rate: AcrossLaunches | None, fields: Sequence[str]) -> dict[str, Value]:
+    """Return the values of these fields of a rate; none where it is not known."""
+    return {} if rate is None else dict(zip(fields, (rate.rate, *(rate.interval or (None, None)), rate.n), strict=True))
 
 
 def rates_over_launches(heading: str, name: str, **more: Any) -> list[Column]:

@@ -9,12 +9,14 @@ from typing import Any
 
 from cotenant.frames import pl
 from cotenant.report.alone import POWER, STEP_TIMES, RecordRow, Side
+from cotenant.report.kept import kept_values, rate_fields, rate_meanings, rate_values
 from cotenant.report.summary import JobSummary
+from cotenant.report.view import common
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import grouped
 from cotenant.stats.interference import energy_over_alone, mix_measures, ratios
 from cotenant.stats.kept import Kept
-from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.launches import across_launches
 
 COPIES, MIX, PAIR, PRESSURE = "copies", "mix", "pair", "pressure"
 KEPT, UNSLICED_KEPT, WORTH, UNSLICED_ALONE = "kept", "unsliced_kept", "worth", "unsliced_alone"
@@ -22,16 +24,13 @@ MEASURES = ("stp", "antt", "worst_slowdown", "fairness", "tax")
 SLICES = "slices"
 """The mode of tenants that share processors but no device, and of tenants with a device instance each."""
 VALUE = ("value", "low", "high", "n", "over")
-TOGETHER, ALONE = ([f"{side}{end}" for end in ("", "_low", "_high", "_launches")] for side in ("together", "alone"))
+TOGETHER, ALONE = rate_fields("together"), rate_fields("alone")
 
 FIELDS = {
-    "suite": "the name of the job file",
-    "host": "the name of the host",
-    "isolation": "the backend that held the slices",
+    **common("suite", "host", "isolation"),
     "job": "the job; null in a row of several",
     "difference": "the values in which its work differs from other work of its name",
-    "tenant": "the number of a user; null in a row of all users",
-    "unit": "the item that rates count per second",
+    **common("tenant", "unit"),
     "company": "copies of the same job, a mix of jobs, a pair of jobs, or a neighbour of known pressure",
     "mix": "the name of its mix",
     "neighbours": "the jobs of the other users, by commas",
@@ -39,9 +38,9 @@ FIELDS = {
     "level": "the pressure in percent",
     "achieved": "the items per second of the neighbour of known pressure",
     "achieved_unit": "their unit",
-    **dict(zip(TOGETHER, ("items per second beside the company", "lower end", "upper end", "launches"), strict=True)),
-    **dict(zip(ALONE, ("items per second alone", "lower end", "upper end", "launches"), strict=True)),
-    "baseline": "how users ran alone: blocks, whole or quick",
+    **rate_meanings("together", "beside the company"),
+    **rate_meanings("alone", "alone"),
+    **common("baseline"),
     "measure": (
         "kept: together over alone; unsliced_kept: together without slices over alone in the slice; worth: together in "
         "slices over together without; unsliced_alone: a rate alone without a slice; stp, antt, worst_slowdown, "
@@ -61,7 +60,7 @@ FIELDS = {
     **{f"alone_{name}": "the same, alone" for name in STEP_TIMES},
     "doubts": "the rule of the worst warning on the launches together",
     "alone_doubts": "the rules of warnings on the launches alone",
-    "verdict": "clean, suspect, after 2/3 if only 2 of 3 launches count, or how the launches ended",
+    **common("verdict"),
     "notes": "why numbers are not known",
     "work": "the hash of its work",
 }
@@ -85,7 +84,7 @@ def rows_of_job(
     alone = alone or Side()
     names = ("share", "share_asked", "device_sharers", "sharers", "entitlement", *STEP_TIMES)
     records = grouped(job.members.columns(*names, who=TENANT).to_dicts(), lambda row: str(row["who"]))
-    common = {
+    shared = {
         "suite": job.suite,
         "host": job.host,
         "isolation": job.isolation,
@@ -103,9 +102,9 @@ def rows_of_job(
     }
     rows = []
     for who in tenants:
-        row = common | {"tenant": who, "baseline": alone.baseline if alone.of(who) else ""}
-        row |= rate_values("together", job.together.across(who)) | rate_values("alone", alone.across(who))
-        row |= values_of(job.kept.get(who))
+        row = shared | {"tenant": who, "baseline": alone.baseline if alone.of(who) else ""}
+        row |= rate_values(job.together.across(who), TOGETHER) | rate_values(alone.across(who), ALONE)
+        row |= kept_values(job.kept.get(who), VALUE)
         if own := records.get(who or ""):
             row |= _part(own[0]) | _steps("", own) | _steps("alone_", alone.rows.get(who or "", {}).values())
         rows.append(row)
@@ -115,21 +114,6 @@ def rows_of_job(
 def work_hash(job: JobSummary) -> str:
     """Return the hash of a job's work; "" where no launch counts."""
     return next(iter(job.members.columns("work").to_series()), "")
-
-
-def rate_values(side: str, across: AcrossLaunches | None) -> TableRow:
-    """Return the values of a rate together or alone."""
-    if across is None:
-        return {}
-    names = TOGETHER if side == "together" else ALONE
-    return dict(zip(names, (across.rate, *(across.interval or (None, None)), across.n), strict=True))
-
-
-def values_of(kept: Kept | None) -> TableRow:
-    """Return the values of a measure."""
-    if kept is None:
-        return {}
-    return dict(zip(VALUE, (kept.value, *(kept.interval or (None, None)), kept.n, kept.over), strict=True))
 
 
 def _part(record: RecordRow) -> TableRow:
@@ -170,14 +154,14 @@ def measure_rows(jobs: Collection[JobSummary], users: Sequence[TableRow]) -> lis
     found = mix_measures(progress, together, {who: side.of(who) for who, side in sides.items()}, slices)
     if found is None:
         return []
-    rows = [{"measure": name, **values_of(getattr(found, name))} for name in MEASURES]
+    rows: list[TableRow] = [{"measure": name, **kept_values(getattr(found, name), VALUE)} for name in MEASURES]
     rows[MEASURES.index("fairness")]["notable"] = found.differences and found.differences.notable
     alone_j = {
         who: {uid: row[POWER] / row["rate_items_s"] for uid, row in side.rows.get(who, {}).items() if row[POWER]}
         for who, side in sides.items()
     }
     energy = energy_over_alone(_watts(jobs), together, alone_j)
-    return rows if energy is None else [*rows, {"measure": "energy", **values_of(energy)}]
+    return rows if energy is None else [*rows, {"measure": "energy", **kept_values(energy, VALUE)}]
 
 
 def joules_rows(job: JobSummary) -> list[TableRow]:
@@ -187,7 +171,7 @@ def joules_rows(job: JobSummary) -> list[TableRow]:
         return []
     across = across_launches(joules)
     kept = Kept(across.rate, across.interval, across.n, "launches")
-    return [{"measure": "joules_per_item", **values_of(kept)}]
+    return [{"measure": "joules_per_item", **kept_values(kept, VALUE)}]
 
 
 def _watts(jobs: Collection[JobSummary]) -> dict[int, float]:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from cotenant.frames import pl
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, Side, rows_of, sliced, unlike
-from cotenant.report.kept import BASELINE, OF_N, explained, kept_columns, rates_over_launches
+from cotenant.report.kept import BASELINE, OF_N, explained, kept_columns, kept_values, rate_values, rates_over_launches
 from cotenant.report.kept_rows import (
+    ALONE,
     COPIES,
     FIELDS,
     KEPT,
@@ -22,6 +23,7 @@ from cotenant.report.kept_rows import (
     PAIR,
     PRESSURE,
     SCHEMA,
+    TOGETHER,
     UNSLICED_ALONE,
     UNSLICED_KEPT,
     VALUE,
@@ -29,9 +31,7 @@ from cotenant.report.kept_rows import (
     TableRow,
     joules_rows,
     measure_rows,
-    rate_values,
     rows_of_job,
-    values_of,
     why_not,
     work_hash,
 )
@@ -87,7 +87,7 @@ def _of_suite(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
     for measure, of_jobs in known.items():
         if (mean := mean_kept(of_jobs)) is not None:
             place = {"suite": jobs[0].suite, "host": jobs[0].host, "company": COPIES}
-            yield place | {"measure": measure, **values_of(mean)}
+            yield place | {"measure": measure, **kept_values(mean, VALUE)}
 
 
 def _ways(jobs: Sequence[JobSummary]) -> Iterator[Ways]:
@@ -137,12 +137,12 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
         common["unit"] = first.unit or jobs[-1].unit
         kept, worth = ratio(free_beside, lone), ratio(beside, free_beside)
         if ways.unsliced is not None:
-            rates = rate_values("together", over_free.across(who)) | rate_values("alone", under.across(who))
+            rates = rate_values(over_free.across(who), TOGETHER) | rate_values(under.across(who), ALONE)
             baseline = under.baseline if lone else ""
-            yield common | {"measure": UNSLICED_KEPT, "baseline": baseline} | rates | values_of(kept)
+            yield common | {"measure": UNSLICED_KEPT, "baseline": baseline} | rates | kept_values(kept, VALUE)
         if worth is not None:
-            yield common | {"measure": WORTH} | values_of(worth)
-        if alone := rate_values("alone", free.across(who)):
+            yield common | {"measure": WORTH} | kept_values(worth, VALUE)
+        if alone := rate_values(free.across(who), ALONE):
             yield common | {"measure": UNSLICED_ALONE, "isolation": NO_SLICES} | alone
         if who is None:
             in_slices = None if ways.sliced is None else ways.sliced.kept.get(None)
@@ -157,12 +157,11 @@ def _of_copies(job: JobSummary, tenants: Iterable[str], notes: Sequence[str] = (
     The node's `notes` say why it is compared with nothing, each tenant's why it has no share.
     """
     node, *users = rows_of_job(job, COPIES, (None, *tenants), job.alone, **more)
-    why = why_not(job) if job.rates else ""
-    measures = [] if why or not job.rates else measure_rows([job], [row for row in users if "sharers" in row])
-    if not (why or measures):
-        why = "no repetition has all users together and alone"
+    why = why_not(job)
+    measures = [] if why else measure_rows([job], [row for row in users if "sharers" in row])
+    unknown = [] if measures else [why or "no repetition has all users together and alone"]
     yield node | {"notes": notes}
-    yield from (row | {"notes": [] if measures else [why]} for row in users)
+    yield from (row | {"notes": unknown} for row in users)
     common = {name: node.get(name) for name in ("suite", "host", "isolation", "job", "difference", "company", "work")}
     yield from (common | row for row in (*measures, *joules_rows(job)))
 
