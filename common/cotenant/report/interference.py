@@ -25,7 +25,7 @@ from cotenant.report.kept import (
 from cotenant.report.kept_rows import ALONE, COPIES, FIELDS, KEPT, TOGETHER, UNSLICED_ALONE, UNSLICED_KEPT, VALUE, WORTH
 from cotenant.report.kept_table import RATIOS, kept_table
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.report.view import Column, Row, RowGroup, View, Words, place_columns
+from cotenant.report.view import Column, Row, RowGroup, View, Words, common, place_columns
 from cotenant.results.launches import grouped
 
 MEAN = "geometric mean"
@@ -35,7 +35,7 @@ LEGEND = (
     "neighbours cost."
 )
 INTERFERENCE_FIELDS = {
-    **{name: FIELDS[name] for name in ("suite", "host", "job", "tenant", "unit")},
+    **common("suite", "host", "job", "tenant", "unit"),
     **rate_meanings("alone", "alone in the slice"),
     **rate_meanings("sliced", "together in slices"),
     **rate_meanings("unsliced", "together without slices"),
