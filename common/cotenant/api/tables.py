@@ -17,7 +17,7 @@ from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
 from cotenant.report.hosts import hosts_view
 from cotenant.report.interference import apart, interference_view
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.kept_table import kept_view
 from cotenant.report.pairs import pairs_view
 from cotenant.report.pressure import pressure_curves, pressure_view
@@ -90,7 +90,7 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
 
 
 MAKERS: Mapping[TableName, Maker] = {
-    "jobs": Maker(lambda summary, records: jobs_grid(summary)),
+    "jobs": Maker(lambda summary, records: jobs_view(summary)),
     "hosts": Maker(
         lambda summary, records: hosts_view(summary),
         "All records there are of one host.",
