@@ -10,7 +10,7 @@ from typing import Any
 
 from cotenant.frames import pl
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, text_column, word
-from cotenant.report.matrix import Matrix, matrix_grid
+from cotenant.report.matrix import Matrix, matrix_view
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
 from cotenant.report.renderers import Card, Section, simple_page
@@ -47,7 +47,7 @@ class Report:
     older: Grid | None = None
 
 
-def report_grids(report: Report) -> Iterator[Grid]:
+def report_grids(report: Report) -> Iterator[View | Grid]:
     """Yield the report's sections."""
     yield Grid((), (), report.title, [((report.subtitle, ""),), (("", ""),)])
     yield report.older or results_grid(report)
@@ -154,10 +154,10 @@ def of_original(report: Report) -> list[str]:
     return [f"The original's default score leaves out {', '.join(more)}; so does --original-score."] if more else []
 
 
-def _devices_grid(report: Report) -> Grid:
+def _devices_grid(report: Report) -> View:
     facts = "mean (min .. max) of records' mean rates, % of each job's best device"
     names = [f"D{device}" for device in report.devices]
-    return matrix_grid(report.devices, names, report.matrix, "Relative device performance", facts)
+    return matrix_view(report.devices, names, report.matrix, "Relative device performance", facts)
 
 
 def verdict(passed: bool) -> str:

@@ -22,7 +22,7 @@ from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
 from cotenant.report.interference import interference_view
 from cotenant.report.jobs import explanations, facts, jobs_view
 from cotenant.report.kept import QUICK
-from cotenant.report.matrix import device_matrix, device_names, matrix_grid
+from cotenant.report.matrix import device_matrix, device_names, matrix_view
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
@@ -100,7 +100,7 @@ def page(
         results=results,
         explanations=explanations(summary.jobs, results.groups),
         jobs=list(job_cards(summary)),
-        devices=matrix_grid(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
+        devices=matrix_view(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
         curves=_curves(scaling),
         blocks=page_blocks(summary),
         beside=beside_each_other(summary),
