@@ -123,7 +123,10 @@ def test_the_hud_gets_a_record_per_measure_with_a_value_per_launch(records: Path
     rates = frame([one for one in suite() if (one.name, one.tenant) == ("vae", 0)])["rate"]
     assert sorted(vae[0]["metric"]["benchmark_values"]) == pytest.approx(sorted(rates))
     assert vae[0]["benchmark"] | {"extra_info": 0} == {
-        "name": "baselines", "mode": "training", "dtype": "fp32", "extra_info": 0
+        "name": "baselines",
+        "mode": "training",
+        "dtype": "fp32",
+        "extra_info": 0,
     }
     assert vae[0]["runners"] == [{"name": "node1", "cpu_info": "Some Processor", "gpu_count": 0}]
     assert read[-1]["benchmark"]["extra_info"]["warning"] == "foreign_load"
@@ -210,8 +213,23 @@ def test_a_host_is_named_where_there_are_several(tmp_path: Path, capsys: Capture
     write(records, [replace(both[1], start_time=(NOON + timedelta(hours=1)).isoformat())])
     assert [*exported(capsys, records, "bmf")] == ["baselines/vae/a/user 0", "baselines/vae/b/user 0"]
     out = tmp_path / "results/node1/0123456789abcdef-x.json"
+    out.parent.mkdir(parents=True)
     lines = {f"{records} --format asv --out {out}": ["are records of a, b.", "Export the records of each host"]}
     check_refusals(capsys, "export", lines)
+
+
+def test_what_asv_knows_of_a_machine_and_of_benchmarks_stays(records: Path, capsys: Capture, tmp_path: Path) -> None:
+    machine, index = tmp_path / "results/node1/machine.json", tmp_path / "results/benchmarks.json"
+    machine.parent.mkdir(parents=True)
+    machine.write_text('{"machine": "node1", "ram": "8 GB", "version": 1}')
+    index.write_text('{"other": {"name": "other"}, "version": 2}')
+    exported(capsys, records, "asv", "results/node1/0123456789-cotenant.json")
+    assert json.loads(machine.read_text())["ram"] == "8 GB"
+    assert {"other", "baselines.vae.user0"} < json.loads(index.read_text()).keys()
+    index.write_text("[]")
+    line = f"{records} --format asv --out {machine.with_name('0123456789-cotenant.json')}"
+    status, _, errors = call(capsys, "export", *line.split())
+    assert (status, errors.endswith("Move it away.\n")) == (2, True)
 
 
 REFUSED: dict[str, str | Sequence[str]] = {

@@ -6,14 +6,14 @@ their paths, and at least one at the named path. Only launches that count are in
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.results.columns import TENANT
@@ -57,7 +57,9 @@ class TrackedUser:
     def rate(self) -> Measure:
         """Items per second."""
         estimate, rates = self.job.tenants[self.user], self.job.together.of(self.user)
-        return Measure("throughput", f"{self.job.unit}/s", estimate.rate, estimate.interval, [*rates.values()])
+        return Measure(
+            "throughput", f"{self.job.unit or 'item'}/s", estimate.rate, estimate.interval, [*rates.values()]
+        )
 
     @property
     def measures(self) -> list[Measure]:
@@ -165,7 +167,7 @@ def pyperf(summary: Summary, out: Path) -> Files:
     for user in _users(summary):
         if runs := list(_runs(user)):
             facts = {name: fact for name, fact in user.facts.items() if name not in ("host", "user")}
-            name = {"name": printable(user.name), "unit": "second", "hostname": user.job.host or "unknown"}
+            name = {"name": user.name, "unit": "second", "hostname": user.job.host or "unknown"}
             benchmarks.append({"metadata": facts | name, "runs": runs})
     if not benchmarks:
         raise CotenantError(
@@ -177,7 +179,7 @@ def pyperf(summary: Summary, out: Path) -> Files:
 
 def _runs(user: TrackedUser) -> Iterator[dict[str, Any]]:
     """Yield pyperf's runs: of each launch the seconds per step of observations beside all users."""
-    members = user.job.members.where(user.user == TENANT)
+    members = user.job.members.where(TENANT.eq(user.user))
     for row, record in again(members):
         steps, skip = (part_of(record.at(name), Whole) or 0 for name in ("number", "skip"))
         steps = max(steps, 1)
@@ -198,7 +200,7 @@ def asv(summary: Summary, out: Path) -> Files:
     """Seconds per item (there less is better), for `asv publish`; --out is results/HOST/COMMIT-NAME.json.
 
     asv knows machine and commit by that path. machine.json beside the file and benchmarks.json above it are written,
-    too; the latter keeps the benchmarks that it has.
+    too; what asv has written there stays.
     """
     named, hosts = _COMMIT_FILE.fullmatch(out.name), summary.hosts
     if named is None:
@@ -217,13 +219,10 @@ def asv(summary: Summary, out: Path) -> Files:
         results[name] = [[1 / user.rate.value], [], "1", _milliseconds(user.job), [times]]
         fixed = {"version": "1", "type": "time", "unit": "seconds", "params": [], "param_names": [], "timeout": 0}
         described[name] = {"name": name, "code": user.name, **fixed}
-    index = out.absolute().parents[1] / "benchmarks.json"
-    before = {}
-    with suppress(OSError, ValueError):
-        before = json.loads(index.read_text(encoding="utf-8"))
+    index, about = out.absolute().parents[1] / "benchmarks.json", out.with_name("machine.json")
     return {
-        index: before | described | {"version": 2},
-        out.with_name("machine.json"): {"machine": machine, "version": 1},
+        index: _known(index) | described | {"version": 2},
+        about: _known(about) | {"machine": machine, "version": 1},
         out: {
             "version": 2,
             "commit_hash": named[1],
@@ -256,11 +255,21 @@ def _users(summary: Summary) -> list[TrackedUser]:
     for job in summary.jobs:
         places = [job.suite, job.label, job.host if several else ""]
         for user in job.tenants:
-            parts = (*(printable(part) for part in places if part), f"user {user}")
-            users.append(TrackedUser(job, user, parts))
+            parts = (*filter(None, places), f"user {user}")
+            users.append(TrackedUser(job, user, tuple(map(printable, parts))))
     if not users:
         raise CotenantError("No job there has a rate that counts.", "`report` says why.")
     return users
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """Return the object in a file of asv's; an empty one if there is no file."""
+    if not path.exists():
+        return {}
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise CotenantError(f"{path} is no file of asv's: {error}.", "Move it away.") from None
 
 
 def _ends(measure: Measure, low: str, high: str) -> dict[str, float]:
