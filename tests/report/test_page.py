@@ -128,7 +128,7 @@ def test_what_comes_from_files_is_text() -> None:
 
 @pytest.mark.parametrize("name", ["$x_1$", "\x00\x1b[31m", "\ud800", "日本語", "a&b\"'", "$\\frac$"])
 def test_odd_names_make_a_page(name: str) -> None:
-    odd = {"name": name, "tenant": None, "jr_id": None, "vcd": name, "hostname": name}
+    odd = {"name": name, "vcd": name, "hostname": name}
     text = page_of(summary_of([fields_of(launch("vae", 0, 1)[0]) | odd]))
     assert "Observations" in Reader(text).text
     assert text.encode(errors="replace")
@@ -245,7 +245,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
 def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the records of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
-    monkeypatch.setattr("cotenant.results.read.values_in", pytest.fail)
+    monkeypatch.setattr("cotenant.results.read.own_records", pytest.fail)
     assert "10 launches, 2026-03-14; 15 records" in page_of(summarise(rows))
 
 

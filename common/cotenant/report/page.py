@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from cotenant.decoding import MOST
 from cotenant.frames import pl
 from cotenant.report import mlbench
 from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, least_even, sentences, shares_of
@@ -45,7 +46,7 @@ from cotenant.report.time_share import observed_words
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.read import again
-from cotenant.results.record import CLEAN, MOST
+from cotenant.results.record import CLEAN
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
@@ -284,8 +285,8 @@ def machines(summary: Summary) -> list[tuple[str, Facts]]:
     shown = []
     for host, at, isolation, gpu in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
         newest = Rows(in_order.table, [in_order.at[at]])
-        machine = next((record.at("machine") for _, record in again(newest)), None)
-        shown.append((host or UNNAMED, _facts(mapping_of(machine), isolation, gpu)))
+        machine = next((record.machine for _, record in again(newest)), {})
+        shown.append((host or UNNAMED, _facts(machine, isolation, gpu)))
     return shown
 
 
