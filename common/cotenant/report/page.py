@@ -20,7 +20,7 @@ from cotenant.report.duets import duet_sentences, duets_grid
 from cotenant.report.grid import Grid
 from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
 from cotenant.report.interference import interference_blocks, interference_grid
-from cotenant.report.jobs import explanations, facts, jobs_grid
+from cotenant.report.jobs import explanations, facts, jobs_view
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
@@ -31,11 +31,11 @@ from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.rows import DESK, PHONE, kept, shares_picture
 from cotenant.report.problems import (
     ReportedFinding,
-    findings_grid,
+    findings_view,
     first_steps,
     loss_sentences,
     losses,
-    losses_grid,
+    losses_view,
     reported_findings,
 )
 from cotenant.report.renderers import Card, Picture, template
@@ -84,6 +84,7 @@ def page(
     scores = against.scores.values() if against else ()
     several, duets = len(summary.hosts) > 1, duet_sentences(summary.in_duets)
     said = [*host_sentences(summary), *answers(summary)] if several else sentences(summary)
+    results = jobs_view(summary, against.targets if against else {})
     return template("report.html.j2").render(
         title=title,
         answer=said or duets[:DUETS_ON_TOP],
@@ -96,8 +97,8 @@ def page(
         jobs_on_hosts=jobs_on_hosts(summary),
         duets=duets_grid(summary.in_duets),
         of_duets=OF_DUETS,
-        results=jobs_grid(summary, against.targets if against else {}),
-        explanations=explanations(summary),
+        results=results,
+        explanations=explanations(summary.jobs, results.groups),
         jobs=list(job_cards(summary)),
         devices=matrix_grid(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
         curves=_curves(scaling),
@@ -108,9 +109,9 @@ def page(
         meters=_meters(summary),
         machines=machines(summary),
         first=first_steps(findings),
-        findings=findings_grid(findings, anchors),
+        findings=findings_view(findings, anchors),
         failures=loss_sentences(lost)[:FAILURES_ON_TOP],
-        losses=losses_grid(lost),
+        losses=losses_view(lost),
         notes=[*summary.notes, *skipped],
         failed=len(everything.where(~pl.col("completed"))),
         total=len(everything),
