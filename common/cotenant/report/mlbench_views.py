@@ -14,6 +14,7 @@ from cotenant.report.matrix import Matrix, matrix_view
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
 from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.view import View
 from cotenant.text import many
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
