@@ -190,7 +190,7 @@ def a_changed_slice_and_who_has_left_it_are_seen(backend: CgroupBackend, pair: P
         assert said[0].startswith(f"user 0 was planned with bytes of memory {64 * MIB}, but {tops[0].parents[3]}"), said
         assert said[0].endswith(f" holds {1024 * MIB} now"), said
         assert said[-1].startswith(f"user 0 was planned in its slice, but pid {pid} (python"), said
-        assert said[-1].endswith(") of it left that"), said
+        assert said[-1].endswith(") left it"), said
         shim.process.kill()
         shim.process.wait()
     assert live.changes([pid]) == said[:-1]

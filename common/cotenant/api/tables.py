@@ -29,8 +29,8 @@ TableName = Literal["jobs", "hosts", "interference", "mix", "pairs", "share", "p
 
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
 ALONE = f"{PROGRAM} measures each user alone as well (--baseline); --isolation none runs all without slices."
-SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
-PRESSING = f"{PROGRAM} --name JOB --pressure dram does; of exported rows no curve can be drawn."
+SHARING = f"{PROGRAM} --users 4 --share mps shares a device, --slices 2 processors; each number has its own directory."
+PRESSING = f"{PROGRAM} --name JOB --pressure dram measures one; exported rows hold too little for a curve."
 DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 
 
@@ -98,7 +98,7 @@ MAKERS: Mapping[TableName, Maker] = {
         ALONE,
         apart,
     ),
-    "mix": Maker(lambda summary, records: mix_grid(mix_blocks(summary)), "No launch was of different jobs.", BESIDE),
+    "mix": Maker(lambda summary, records: mix_grid(mix_blocks(summary)), "No launch ran different jobs.", BESIDE),
     "pairs": Maker(
         lambda summary, records: pairs_grid(summary), "No two pairs of jobs have rates together and alone.", BESIDE
     ),

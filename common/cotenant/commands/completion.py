@@ -29,8 +29,8 @@ def parser() -> Parser:
     """Return the parser of `completion`."""
     parser = Parser(
         "completion",
-        "Print a script by which a shell completes commands, flags and jobs.",
-        f'eval "$({PROGRAM} completion bash)" takes it into bash; docs/commands.md has more.',
+        "Print a script that lets a shell complete commands, flags and jobs.",
+        f'eval "$({PROGRAM} completion bash)" loads it into bash; docs/commands.md has more.',
     )
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     return parser

@@ -51,12 +51,12 @@ def parser() -> Parser:
     parser = Parser(
         "export",
         f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.",
-        "`help records` says what the columns are.",
+        "`help records` explains the columns.",
     )
     add = parser.add_argument
     add_records(parser)
     add("--to", choices=tuple(WRITERS), help="the form (default: what FILE ends in)")
-    add("--out", metavar="FILE", type=Path, required=True, help="the file; what had that name is replaced")
+    add("--out", metavar="FILE", type=Path, required=True, help="the file; an existing one is replaced")
     add("--observations", action="store_true", help="one row per observation instead, kept or not")
     return parser
 

@@ -59,6 +59,6 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     add("--address", default="auto", metavar="HOST:PORT", help="the Ray cluster (default auto: that of this host)")
-    outdir = "where records come to (default $BASE/fleet-records)"
+    outdir = "where records are collected (default $BASE/fleet-records)"
     add("--outdir", type=place, metavar="DIR", default=base_directory() / "fleet-records", help=outdir)
     return parser

@@ -107,12 +107,12 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
     "--baseline": {
         "choices": BASELINES,
         "metavar": "KIND",
-        "help": "what a user has alone: by turns within the launch (blocks), in launches as long (whole), or none",
+        "help": "rate of a user alone: by turns within the launch (blocks), in launches as long (whole), or none",
     },
     "--budget": {
         "type": duration,
         "metavar": "S",
-        "help": "seconds that a launch may measure; it ends at twice, or 10 s more",
+        "help": "seconds that a launch may measure; it ends after twice that, or 10 s more",
     },
     "--until-interval": {
         "type": share,
@@ -130,11 +130,14 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
     "--repetitions": {
         "type": int,
         "metavar": "N",
-        "help": f"so many repetitions, from --uid on (default 1, of a duet {REPETITIONS})",
+        "help": f"number of repetitions, from --uid on (default 1, for a duet {REPETITIONS})",
     },
     "--resume": {"action": "store_true", "help": "go on after the last finished launch of this --uid"},
-    "--dry": {"action": "store_true", "help": "every launch with its command; nothing runs"},
-    "--verbose": {"action": "store_true", "help": "a row per user, every finding; with --dry each user's slice, too"},
+    "--dry": {"action": "store_true", "help": "show every launch with its command; nothing runs"},
+    "--verbose": {
+        "action": "store_true",
+        "help": "show a row per user and every finding; with --dry each user's slice, too",
+    },
     "--strict": {
         "nargs": "?",
         "const": "invalid",

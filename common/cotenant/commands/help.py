@@ -13,10 +13,10 @@ ABOUT_FINDINGS = """\
 Findings say whether a number is valid. Each stands in its record, in `report` and on its page; … stands for what a
 launch fills in.
 error: there is no number. A completed launch with one is INVALID: it has no rate, and no reader averages it.
-warning: the number is suspect. A warning that knows its effect is one only beyond 2 % and half the number's interval.
+warning: the number is suspect. A warning of a known effect stays one only above 2 % and half the number's interval.
 info: good to know; on the terminal with --verbose."""
 
-EQUAL = " It has to be equal where rates are compared."
+EQUAL = " Rates are compared only if it is equal."
 
 
 def main(argv: Sequence[str]) -> int:

@@ -37,7 +37,7 @@ def parser() -> Parser:
                 f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
                 *_command_lines(),
                 f"{PROGRAM} help COMMAND prints a command's flags, help --all all flags.",
-                f"{PROGRAM} help findings and help records list those, with their meanings.",
+                f"{PROGRAM} help findings and help records list all findings and fields, with their meanings.",
                 EXIT_STATUSES,
             ]
         ),

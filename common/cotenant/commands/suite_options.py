@@ -51,13 +51,13 @@ def options_of(given: SuiteFlags, extra: tuple[str, ...], machine: Machine, jobs
     """
     if (given.singularity or given.docker) and INSTALLED:
         raise CotenantError(
-            "An image has a checkout bound into it, and this is an installed package.",
+            "An image needs a checkout to bind into it, and this is an installed package.",
             "Use ./run.sh of a checkout.",
         )
     suite = load(jobs_path(given.jobs, machine))
     if given.free_for_all:
         if given.isolation not in ("auto", "none"):
-            sentence = f"--free-for-all is without slices, and --isolation is {given.isolation}."
+            sentence = f"--free-for-all makes no slices, and --isolation is {given.isolation}."
             raise CotenantError(sentence, "Use --mix a,b,c.")
         given = replace(given, isolation="none")
     duet = _duet(given, extra, suite)
@@ -200,7 +200,7 @@ def check_alone(given: LaunchFlags, others: Sequence[str], usage: str) -> None:
     """Raise CotenantError for one of the `others` beside `--duet`."""
     asked = (name for name in others if getattr(given, name) not in (None, False, (), [], "none"))
     if flag := next(asked, None):
-        sentence = f"--duet is of two that take turns, and --{flag.replace('_', '-')} asks for others."
+        sentence = f"--duet runs two users by turns, and --{flag.replace('_', '-')} asks for something else."
         raise CotenantError(sentence, f"Leave it out. {usage}")
 
 
@@ -240,7 +240,9 @@ def _users(given: SuiteFlags, mixes: Sequence[Mix], machine: Machine) -> int | N
     users = given.users
     if family := next((mix.family for mix in mixes if mix.family), ""):
         if users not in (None, 2):
-            raise CotenantError(f"{family}: these launches are of two users.", "Leave out --users, or what is of two.")
+            raise CotenantError(
+                f"{family}: these launches have two users.", "Leave out --users, or the flag for two users."
+            )
         return 2
     if users is not None or not (given.free_for_all or given.mix is not None):
         return users
@@ -257,7 +259,7 @@ def _baseline(given: SuiteFlags, mixes: Sequence[Mix]) -> BaselineKind:
     curves = any(level_of(label) is not None for mix in mixes for label in mix.labels)
     if given.baseline == "none" and curves:
         raise CotenantError(
-            "--baseline none measures no job alone, and a curve is what it keeps of that.", "Leave it out."
+            "--baseline none measures no job alone, and a curve is relative to that rate.", "Leave it out."
         )
     if given.baseline is not None:
         return given.baseline

@@ -132,8 +132,8 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
         status = _status_of(interrupted, finished)
         if status != EXIT_INTERRUPTED:
             note(
-                "No launch came to its end in the time of this Slurm job: requeued, it would come no further. "
-                "Give it more time (sbatch --time), or launches less (--budget)."
+                "No launch ended within the time of this Slurm job, so it would get no further if requeued. Give it "
+                "more time (sbatch --time), or launches less (--budget)."
             )
         return status
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in records)

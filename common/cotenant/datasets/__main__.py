@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="real sets: a folder with the archives, or with the unpacked sets ($COTENANT_DATA_FROM)",
     )
-    parser.add_argument("--check-room", action="store_true", help="only see whether all of them together find room")
+    parser.add_argument(
+        "--check-room", action="store_true", help="only check whether there is room for all of them together"
+    )
     parser.add_argument("--list", action="store_true", help="show the sets, their sizes and which are there; make none")
     return parser
 
@@ -132,7 +134,7 @@ def _usual(root: Path, dataset: Dataset) -> SetRequest:
     if RUN_VARIABLE not in os.environ or full_bytes <= UNASKED_BYTES:
         return full
     if standing(small) is None:
-        say(f"{dataset.name}: small, as nobody has asked for {size_words(full_bytes)}: DATASET_SIZE=full does.")
+        say(f"{dataset.name}: small; DATASET_SIZE=full asks for {size_words(full_bytes)}.")
     return small
 
 

@@ -114,5 +114,5 @@ def explained(name: str, root: Path) -> Iterator[None]:
                 remedy = f"Move it away, or {ELSEWHERE}."
             case _:
                 sentence = f"Making {name} ended at {place}: {error.strerror or error}."
-                remedy = "Mend that and start again: complete files are kept."
+                remedy = "Repair that and start again: complete files are kept."
         raise CotenantError(sentence, remedy) from error

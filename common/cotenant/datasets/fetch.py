@@ -95,7 +95,7 @@ def fetch(archive: Archive, urls: Sequence[str], path: Path) -> Received:
         except SourceError as error:
             reasons.append(f"{url}: {error}")
             say(f"{archive.name}: given up {reasons[-1]}")
-    raise CotenantError(f"{archive.name} could not be had from any source: {'; '.join(reasons)}.", REMEDY)
+    raise CotenantError(f"{archive.name} could not be fetched from any source: {'; '.join(reasons)}.", REMEDY)
 
 
 def _fetch_from(url: str, archive: Archive, path: Path) -> Received:
@@ -171,7 +171,7 @@ def _source_error(status: int, problem: str, path: Path) -> SourceError:
     """Return the meaning of curl's exit status and its message."""
     if status in _NO_RANGE:
         path.unlink(missing_ok=True)
-        return SourceError("it cannot send the rest alone, so we begin again", final=False)
+        return SourceError("it cannot send only the rest, so the download starts again", final=False)
     answer = re.search(r"returned error: (\d+)", problem)
     refused = answer is not None and 400 <= int(answer[1]) < 500 and int(answer[1]) not in _LATER
     reason = problem.strip().removeprefix("curl: ") or f"curl ended with status {status}"

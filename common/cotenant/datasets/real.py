@@ -158,8 +158,8 @@ def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) ->
             raise CotenantError(f"{path} is not the file: {error}.", remedy) from None
     if received.verified_by is None:
         say(
-            f"{archive.name}: could not be verified, as nobody is known to have recorded a checksum of it;"
-            f" its sha256, {received.sha256}, is kept in the manifest, and later runs compare with it"
+            f"{archive.name}: could not be verified, as no recorded checksum of it is known; its sha256, "
+            f"{received.sha256}, is kept in the manifest, and later runs compare with it"
         )
     return received
 

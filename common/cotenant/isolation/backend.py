@@ -131,10 +131,12 @@ ENGINES = ("Docker", "Podman", "Kubernetes")
 def remedy_inside(otherwise: str) -> str:
     """Return the remedy for cgroups that a batch system or a container's engine keeps; on a host itself `otherwise`."""
     if batch := batch_system():
-        return f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/clusters.md)."
+        return (
+            f"{batch} keeps the cgroups of its jobs: slices can be made as root, outside of a job (docs/clusters.md)."
+        )
     if (container := virtual().container) in ENGINES:
         return (
-            f"Inside {container} slices take a privileged container, as root, whose command is the suite "
+            f"Inside {container} slices need a privileged container, as root, with the suite as its command "
             "(docs/clusters.md)."
         )
     return otherwise

@@ -65,7 +65,7 @@ def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> in
     if memory < LEAST_BYTES:
         raise CotenantError(
             f"{gib(machine.memory_bytes)} of memory, {gib(reserve)} of it in reserve, leave less than "
-            f"{gib(LEAST_BYTES)} for each of {many(len(nodes_of), 'user')}: no program begins in that.",
+            f"{gib(LEAST_BYTES)} for each of {many(len(nodes_of), 'user')}: too little to start a program.",
             "Use fewer --users, or a smaller reserve.",
         )
     return memory

@@ -158,7 +158,7 @@ def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which users left, cannot be killed")
+            raise NotIsolatedError(f"processes {listed(sorted(orphans))} that users left cannot be killed")
         time.sleep(0.002)
     return ended
 

@@ -24,7 +24,7 @@ from cotenant.procfs import read_text
 SCOPE_VARIABLE = "COTENANT_SCOPE"
 """The name of the run that was started again: exec keeps a process's number and start, so no other run believes it."""
 TRIAL_LIMIT_S = 60.0
-SESSION = "Log in as this user, by ssh or machinectl shell and not by su: that gives a session to ask."
+SESSION = "Log in as this user, by ssh or machinectl shell and not by su, so that a systemd session exists."
 LIMITED = "Let the unit that sets them delegate its cgroup (Delegate=yes), or start the suite outside of them."
 UNITS = Path("/etc/systemd/system")
 
@@ -94,7 +94,7 @@ def refusal(mounts: Mounts) -> Refusal | None:
     shared = {mounts.v2, *managers, managers[-1] / ("app.slice" if os.geteuid() else "system.slice")}
     left = replace(mounts, chains={V2: tuple(level for level in mounts.chain() if level not in shared)})
     if memory_limit(left) or quota_processors(left) or any(read_text(at / "cpuset.cpus") for at in left.chain()):
-        return Refusal("a scope of systemd's would leave the limits that we are under", LIMITED)
+        return Refusal("a scope of systemd's would escape the limits that we are under", LIMITED)
     try:
         ended = _asked(*_words(), "true")
     except subprocess.TimeoutExpired:

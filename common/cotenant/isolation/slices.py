@@ -61,7 +61,7 @@ class CgroupSlice(LiveSlice):
         except (OSError, ValueError) as error:
             return [f"{planned} in a slice that cannot be read any more: {error}"]
         if left:
-            sentences.append(f"{planned} in its slice, but {listed(map(described, left), 3)} of it left that")
+            sentences.append(f"{planned} in its slice, but {listed(map(described, left), 3)} left it")
         peak_bytes, limit_bytes = self.counters().memory_peak_bytes or 0, self._slice.memory_bytes
         if peak_bytes > PEAK_ROOM * limit_bytes:
             sentences.append(f"{planned} with bytes of memory {limit_bytes}, but has held {peak_bytes}")

@@ -109,7 +109,7 @@ def _room(tenants: Sequence[Tenant], limits: Limits, left_s: float) -> Room | st
     if any(tenant.live.held_by is None for tenant in tenants):
         return "nothing here can hold a user still: the kernel's freezer is missing"
     if any(tenant.several for tenant in tenants):
-        return "a user is of several processes, which wait for each other"
+        return "a user has several processes, which wait for each other"
     steps_ns = {
         tenant.index: step_ns
         for tenant in tenants

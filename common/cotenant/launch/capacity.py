@@ -90,7 +90,7 @@ class CapacityRun:
         limit = self._allowed if memory_users is None else min(self._allowed, memory_users)
         if not limit:
             raise NoAnswerError(
-                "Memory does not hold a single user." if memory_users == 0 else "No user is to be tried."
+                "Memory does not hold a single user." if memory_users == 0 else "No number of users is left to try."
             )
         search, limit = self._search(alone, limit)
         self._note(searched=(*search.estimates,))
@@ -107,7 +107,7 @@ class CapacityRun:
     def _most(self, alone: AloneUse) -> int | None:
         """Return the most users that memory holds, each with the peak of one alone; None if that is unknown."""
         if alone.peak_bytes is None or not self.launches.holds_memory():
-            self.launches.tell("memory is not held here: nobody knows how many users it carries")
+            self.launches.tell("memory is not limited here: how many users it carries is unknown")
             return None
         numbers = range(self.launches.step, MOST_USERS + 1, self.launches.step)
         held = bisect.bisect_left(numbers, True, key=lambda users: self.launches.holds(users, alone) is None)
@@ -134,7 +134,7 @@ class CapacityRun:
                 residents = min(limit, 2 * residents)
                 continue
             began_s = self.now_s()
-            self.launches.tell(f"searching: one launch of {many(residents, 'user')}, of whom some are awake at a time")
+            self.launches.tell(f"searching: one launch of {many(residents, 'user')}, of which some are awake at a time")
             use = self._launched(residents, search, left_s)
             left_s -= self.now_s() - began_s
             if use.out_of_memory:

@@ -53,7 +53,7 @@ class SuiteLaunches:
         start, *others = self._suite.starts
         (job,) = options.jobs
         if others or len(expand(job)) > 1:
-            raise CotenantError(f"{job.name} has several cells.", "Choose a job that is one, by --name.")
+            raise CotenantError(f"{job.name} has several cells.", "Choose a job of one cell by --name.")
         if job.group != "student":
             raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
         self.label = start.label
@@ -115,7 +115,9 @@ class SuiteLaunches:
                 return use
             rounds = p95_rounds([record for record in records if record.tenants == users][: users - bool(pressure)])
             if not rounds:
-                return CrowdUse(f"{self.label} does not time single steps: --p95 is of jobs that serve, as decode.")
+                return CrowdUse(
+                    f"{self.label} does not time single steps: --p95 is for jobs that serve, such as decode."
+                )
             for values in rounds:
                 crowd.take(users, values)
             if isinstance(crowd, SteadyCrowd) or time.monotonic() > until_s:

@@ -64,7 +64,7 @@ def prepare_data(
         if interruption.requested:
             return Prepared()
         if is_shared_memory(options.paths.data) and options.isolation != "none" and own_shm_can_be_had():
-            place = f"{options.paths.data} lies in /dev/shm, of which each user has one of its own."
+            place = f"{options.paths.data} lies in /dev/shm, but each user has a /dev/shm of its own."
             return Prepared(f"{place} Name another DATA_DIRECTORY.")
         observer.preparing(str(script))
         return _make(script, options.paths, options.run, interruption)
@@ -84,8 +84,8 @@ def _as_it_stands(start: PlannedLaunch, paths: RunPaths) -> tuple[PlannedLaunch,
     if not (named := named_inputs(start, paths)):
         return start, None
     if absent := [path for path in named if not os.access(path, os.F_OK)]:
-        return start, f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
-    sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."
+        return start, f"There is no {listed(absent)}, and no set is made beside files that may be your own."
+    sentence = f"{listed(named)} was read as it is: it has no manifest to check it by."
     remedy = "An empty DATA_DIRECTORY lets Cotenant make or get the set."
     finding = Finding("as_it_stands", "info", sentence, remedy)
     return replace(start, findings=(*start.findings, finding)), None

@@ -39,7 +39,7 @@ def tenancy(suite: PreparedSuite) -> str:
     """Say how many users there are, their slices, and the backend that enforces them."""
     plan, backend, asked = suite.plan, suite.backend, suite.options.isolation
     if backend.name == NoIsolation.name:
-        return f"{many(len(plan.slices), 'user')} without slices, as everybody just starts (isolation none)"
+        return f"{many(len(plan.slices), 'user')} without slices, as if each just started (isolation none)"
     if "memory" in backend.unenforced:
         why = "no cgroups here" if asked == "auto" else f"isolation {asked}"
         return f"{plan.processors_words}; memory NOT limited ({why}; --isolation require says what it takes)"
@@ -67,7 +67,7 @@ def _launches(suite: PreparedSuite) -> str:
     if kind == "none":
         return launches
     if any(start.design.takes_turns for start in suite.starts):
-        by_turns = "what each keeps is measured within them, by turns"
+        by_turns = "the rate each keeps is measured within them, by turns"
         return f"{launches} (baseline blocks: {by_turns})"
     if refusals := [start.design.refusal for start in suite.starts if start.goes_on]:
         kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"

@@ -110,7 +110,7 @@ class Output:
     def check(self) -> None:
         """Raise UnwrittenError if the disk has refused a file, even if the reserved room then took it."""
         if self._reserve.refused is not None:
-            kept = "What was measured until then is kept where it could be; --resume goes on."
+            kept = "Earlier measurements are kept as far as they could be written; --resume goes on."
             raise UnwrittenError(self._reserve.refused.sentence, f"{self._reserve.refused.remedy} {kept}")
 
     def check_name(self) -> None:

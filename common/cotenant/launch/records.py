@@ -205,15 +205,15 @@ def _findings(result: LaunchResult, start: PlannedLaunch) -> Iterator[Finding]:
         yield Finding(
             NO_BLOCKS,
             "info",
-            f"What users keep beside each other is not measured by blocks here: {result.unconducted}.",
+            f"The rates that users keep beside each other are not measured by blocks here: {result.unconducted}.",
             "Instead a user of each job and kind of slice goes on alone for a few seconds at a launch's end. A larger "
-            "--budget, or a smaller batch, may have blocks; --baseline whole measures as long alone.",
+            "--budget, or a smaller batch, may allow blocks; --baseline whole measures each user alone for as long.",
         )
     for index, why in ({} if result.went_on is None else result.went_on.missed).items():
         yield Finding(
             NOT_ALONE,
             "info",
-            f"What users like user {index} keep is not known: it was not observed alone, as {why}.",
+            f"The rate that users like user {index} keep is unknown: it was not observed alone, as {why}.",
             "Use --baseline whole, which launches each user alone.",
         )
     if start.is_part and result.conducted is not None and result.conducted.complete:

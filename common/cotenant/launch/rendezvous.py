@@ -76,7 +76,7 @@ class Link:
         try:
             messages = self._inbox.take()
             if self._inbox.received_bytes > (HELLO_BYTES if not self.joined and not messages else self._most_bytes):
-                raise ProtocolError(f"{self._inbox.received_bytes} bytes, which are more than it has to say")
+                raise ProtocolError(f"{self._inbox.received_bytes} bytes, more than the protocol needs")
         except ProtocolError:
             self.close()
             raise

@@ -208,7 +208,7 @@ class Resolver:
             return "over several nodes only jobs of the group all run."
         if len(mix.labels) > self.tenants and not mix.pairs:
             there = many(self.tenants, "user")
-            return f"it is of {len(mix.labels)} users and there are {there}: --users {len(mix.labels)}."
+            return f"it has {len(mix.labels)} users and there are {there}: --users {len(mix.labels)}."
         if why := why_unpressed(mix.labels, self._devices, self._in_memory):
             return why
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
@@ -432,6 +432,6 @@ def _check_labels(starts: Collection[PlannedLaunch]) -> None:
             if (start.solo or start.mix) and name in jobs:
                 where = f"in the mix '{start.mix}'" if start.mix else "alone"
                 raise CotenantError(
-                    f"Job '{name}' is called like a launch of a user of '{program.cell.label}' {where}.",
+                    f"Job '{name}' has the name of a launch of a user of '{program.cell.label}' {where}.",
                     "Rename one, or choose one of them with --name.",
                 )

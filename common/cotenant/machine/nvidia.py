@@ -104,7 +104,7 @@ def silence(root: Path, environ: Mapping[str, str], nvml: Any = None) -> str:
     except nvml.NVMLError as error:
         return f"its driver answers '{str(error).rstrip('.')}'"
     nvml.nvmlShutdown()
-    return "its driver shows this process none"
+    return "its driver shows this process no device"
 
 
 @contextlib.contextmanager

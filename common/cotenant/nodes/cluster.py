@@ -162,7 +162,7 @@ def addresses_of(host: str) -> list[str]:
     try:
         return list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host, None)))
     except (OSError, UnicodeError) as error:  # the latter of a name with an empty label, as `a..b`
-        raise CotenantError(f"--rdzv-endpoint: nobody knows the host {host}.", "Name an address.") from error
+        raise CotenantError(f"--rdzv-endpoint: the host {host} cannot be resolved.", "Name an address.") from error
 
 
 def interface_of(addresses: Sequence[str]) -> str:

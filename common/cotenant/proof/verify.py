@@ -100,7 +100,7 @@ def _numbers(members: Mapping[str, bytes]) -> ArchiveCheck:
             except msgspec.MsgspecError as error:
                 wrong.append(f"{name} is no record of this version: {error}.")
     if not records and not wrong:
-        wrong.append("It holds no record: there is nothing that could hold.")
+        wrong.append("It holds no record: there is nothing to verify.")
     runs = defaultdict[tuple[object, ...], list[Record]](list)
     for launch in _launches(records):
         earlier = runs[launch[0].hostname, launch[0].suite, launch[0].run_id, launch[0].suite_start_time]
@@ -110,7 +110,7 @@ def _numbers(members: Mapping[str, bytes]) -> ArchiveCheck:
                 for sentence in chain(_wrong_statistics(record, earlier), _wrong_overlap(record, launch)):
                     wrong.append(f"{user}: {sentence}")
             except UNREADABLE as error:
-                wrong.append(f"{user}: it holds no numbers that a run writes: {error}.")
+                wrong.append(f"{user}: it holds numbers that no run writes: {error}.")
         earlier += launch
     return ArchiveCheck("numbers", f"{many(len(records), 'record')}, computed again from observations", tuple(wrong))
 

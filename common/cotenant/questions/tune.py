@@ -41,7 +41,9 @@ class Tuner:
         start, *others = suite.starts
         size = number_behind(start.specs[0].command, *BATCH_FLAGS)
         if others or len(expand(job)) > 1:
-            raise CotenantError(f"{job.name} has several cells.", "Tune a job file in which each is a job of its own.")
+            raise CotenantError(
+                f"{job.name} has several cells.", "Tune a job file in which each cell is a job of its own."
+            )
         if not size:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
         self._base, self._command, self.tenancy = start.cell, start.command, tenancy(suite)
@@ -76,7 +78,7 @@ class Tuner:
     def _trial(self, size: int, records: Sequence[Record]) -> Trial:
         flaw, fits = flaw_of(records), not any(record.outcome in TOO_LARGE for record in records)
         if not self.search.trials and flaw and fits:
-            raise CotenantError(f"It has no rate as it is: {flaw}", "Mend that first: --dry and doctor say more.")
+            raise CotenantError(f"It has no rate as it is: {flaw}", "Repair that first: --dry and doctor say more.")
         if unheeded := {*BATCH_FLAGS}.intersection(records[0].ignored):
             raise CotenantError(f"{min(unheeded)} does nothing in it.")
         self.unit = self.unit or records[0].unit

@@ -99,7 +99,7 @@ def _element(text: str, start: int, source: str) -> tuple[object, int]:
 
 
 def _malformed(place: str, what: str) -> CotenantError:
-    return CotenantError(f"{place}: not valid JSON: {what}.", "Mend it there or just before.")
+    return CotenantError(f"{place}: not valid JSON: {what}.", "Correct it there or just before.")
 
 
 def _skip(text: str, start: int) -> int:

@@ -110,7 +110,7 @@ def env_of(entry: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
                 raise CotenantError("the runner sets this variable itself.", "Leave it out.")
             if name.startswith(("PYTHON", "LD_")):
                 raise CotenantError(
-                    "this variable can run other code before the benchmark, and nobody could believe its numbers.",
+                    "this variable can run other code before the benchmark, so its numbers could not be trusted.",
                     "Leave it out: what a benchmark needs lies beside it, or is installed.",
                 )
             if isinstance(value, bool) or not isinstance(value, str | int | float):

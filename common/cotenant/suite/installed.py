@@ -39,7 +39,7 @@ def installed_program(name: str) -> Path | None:
         # Not importlib.util.find_spec, which imports the packages around it.
         spec = spec and PathFinder.find_spec(".".join(parts[:end]), spec.submodule_search_locations)
     if spec is None or spec.origin is None:
-        raise CotenantError(f"The benchmark '{name}' is the module {module}, which is not there.", "Install it anew.")
+        raise CotenantError(f"The benchmark '{name}' is the module {module}, which is not there.", "Reinstall it.")
     return Path(spec.origin)
 
 

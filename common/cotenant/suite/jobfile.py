@@ -174,7 +174,7 @@ def _check_labels(jobs: Sequence[Job]) -> None:
     for job in jobs:
         for label in labels_of(job):
             if label != job.stem and label in stems:
-                raise CotenantError(f"job {quoted(label)} is called like a cell of {quoted(job.stem)}.", "Rename one.")
+                raise CotenantError(f"job {quoted(label)} has the name of a cell of {quoted(job.stem)}.", "Rename one.")
 
 
 def select(

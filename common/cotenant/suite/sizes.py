@@ -104,7 +104,7 @@ def load_sizes(path: Path) -> SizeTable:
     try:
         tables = tomllib.loads(path.read_bytes().decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CotenantError(f"{path}: the batch sizes cannot be read: {error}.", "Mend the file.") from None
+        raise CotenantError(f"{path}: the batch sizes cannot be read: {error}.", "Correct the file.") from None
     devices = tables.pop(_DEVICES, {})
     if wrong := next(itertools.chain(_wrong_families(tables), _wrong_devices(devices)), None):
         raise CotenantError(f"{path}: {wrong}.", f"Write whole numbers above 0 for {', '.join(CLASSES)}.")

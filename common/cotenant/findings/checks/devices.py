@@ -27,9 +27,9 @@ def present(facts: Facts) -> Inspection:
     if not facts.silence:
         return "none: benchmarks run on processors"
     yield warning(
-        f"An NVIDIA device or its driver is here, and no device could be asked ({facts.silence}): all runs on "
+        f"An NVIDIA device or its driver is present, but no device answers ({facts.silence}): everything runs on "
         "processors, and without --jobs the suite is profiles/cpu.json.",
-        "Run nvidia-smi: where it fails, too, load the driver anew or reboot; else check this user's rights to "
+        "Run nvidia-smi: if it fails, too, reload the driver or reboot; else check this user's rights to "
         "/dev/nvidia*, CUDA_VISIBLE_DEVICES, and: pip install nvidia-ml-py",
         rule="devices_unseen",
     )
@@ -48,7 +48,7 @@ def foreign_processes(facts: Facts) -> Inspection:
         if not _of_mps(process)
     ]
     if not users:
-        return "nobody else is on them"
+        return "no other process uses them"
     yield warning(
         f"Other processes use the devices: {listed(users)}.",
         "End them, or leave those devices out with CUDA_VISIBLE_DEVICES.",
@@ -138,7 +138,7 @@ def ecc(facts: Facts) -> Inspection:
         errors = listed(f"{state.uncorrected_errors} on device {state.index}" for state in bad)
         yield error(
             f"Device memory had errors that could not be corrected since the last reboot: {errors}.",
-            "Reset the device; if they come again, have it replaced. What was computed on it may be wrong.",
+            "Reset the device; if they come again, have it replaced. Results computed on it may be wrong.",
             rule="ecc_errors",
         )
     if pending := [state.index for state in facts.devices if state.repair_pending]:
@@ -165,8 +165,8 @@ def persistence(facts: Facts) -> Inspection:
     if not off:
         return "on" if any(state.persistent is not None for state in facts.devices) else "not known"
     yield warning(
-        f"Persistence mode is off on devices {listed(off)}: the driver starts anew with each launch, and forgets "
-        "what clocks and limits were set.",
+        f"Persistence mode is off on devices {listed(off)}: the driver starts again with each launch, and forgets "
+        "clocks and limits that were set.",
         "nvidia-smi -pm 1, or run nvidia-persistenced.",
     )
     return "off"

@@ -62,7 +62,8 @@ def even_speed(facts: Facts) -> Inspection:
         return text
     yield warning(
         f"One processor's speed changed within moments: the same work took {slow_ns / fast_ns:.2g} times as long.",
-        "Its clock may change, or others unseen may share its core: use dedicated cores, and compare several launches.",
+        "Its clock may change, or an unseen neighbour may share its core: use dedicated cores, and compare several "
+        "launches.",
         rule="speed_uneven",
     )
     return text
@@ -73,7 +74,8 @@ def niceness(facts: Facts) -> Inspection:
     """Whether other work goes before our processes: who is nice makes room for everybody else."""
     if facts.niceness > 0:
         yield warning(
-            f"We run with a niceness of {facts.niceness}, and so will the users: all other work goes before theirs.",
+            f"We run with a niceness of {facts.niceness}, and so will the users: all other work has precedence over "
+            "theirs.",
             "Start it without nice; on a cluster of Ray, start Ray with RAY_worker_niceness=0.",
         )
     return f"a niceness of {facts.niceness}"
@@ -138,8 +140,8 @@ def foreign_load(facts: Facts) -> Inspection:
     names = listed(named or load.seen)
     yield warning(
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy"
-        f"{f': {names}.' if names else '. No process could be caught at it.'}",
-        "End it, or wait for it: the users lack what it uses." if names else LOOK_FOR,
+        f"{f': {names}.' if names else '. No process could be identified.'}",
+        "End it, or wait for it: it takes processor time from the users." if names else LOOK_FOR,
         rule="busy_host",
     )
     return text
@@ -151,7 +153,7 @@ def virtual_machine(facts: Facts) -> Inspection:
     hypervisor, stolen = facts.virtual.hypervisor, facts.stolen_share
     if hypervisor:
         yield info(
-            f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with others unseen.",
+            f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with unseen others.",
             "Repeat at other hours before a number is published, or ask for a dedicated host.",
         )
     if stolen > MOST_STOLEN:
@@ -181,7 +183,7 @@ def free_memory(facts: Facts) -> Inspection:
         return f"{text}, {gib(promised)} of it promised to users"
     yield warning(
         f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
-        f"users that use all of theirs would bring {whose} out of memory.",
+        f"users that use all of their memory would exhaust that of {whose}.",
         "End what else uses memory, or keep more back with --reserve.",
         rule="memory_taken",
         # Who is killed for memory has no rate.
@@ -202,7 +204,7 @@ def swap(facts: Facts) -> Inspection:
     if closed and not used:
         return f"{text}, closed to users"
     sentence = (
-        f"{gib(used)} of swap are in use: what lies there comes back during somebody's observations."
+        f"{gib(used)} of swap are in use: its pages come back during observations."
         if closed
         else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to users."
     )

@@ -59,8 +59,8 @@ def container(facts: Facts) -> Inspection:
         limits.append(f"{gib(machine.memory_bytes)} of {gib(host_bytes)} of memory")
     if limits:
         yield info(
-            f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
-            "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
+            f"A cgroup, a container or an affinity mask around us leaves us {' and '.join(limits)}.",
+            "Numbers describe that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
             rule="container_limits",
         )
     yield from planned_findings(facts, OF_CONTAINERS)

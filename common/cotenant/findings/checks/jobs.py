@@ -22,7 +22,7 @@ def free_disk(facts: Facts) -> Inspection:
     for disk in facts.disks:
         where = f"{disk.path}, where {_purposes(disk)} go,"
         if not disk.writable and disk.purposes == ("data",):
-            remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
+            remedy = "Existing sets can be read; name another DATA_DIRECTORY if sets have to be made."
             yield info(f"{where} cannot be written.", remedy, rule="not_writable")
         elif not disk.writable:
             yield error(f"{where} cannot be written.", OTHER_PLACE, rule="not_writable")
@@ -51,7 +51,7 @@ def torch(facts: Facts) -> Inspection:
         yield warning(sentence, remedy, rule="torch_slow")
         return "torch did not answer in time"
     if test.died:
-        remedy = "Make the environment anew: remove .venv and start ./run.sh."
+        remedy = "Rebuild the environment: remove .venv and start ./run.sh."
         yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
         return "torch cannot be asked"
     if ABSENT in test.torch_error:
@@ -77,7 +77,7 @@ def _vision_broken(test: SelfTest) -> Finding:
     if OPERATORS_MISSING in test.vision_error or not belongs(test.torch, test.vision):
         return error(
             f"torchvision {test.vision} was not built for torch {test.torch} ({test.built_for}): {test.vision_error}. "
-            "Whatever imports it breaks, too.",
+            "Every import of it fails, too.",
             remedy,
             rule="torchvision_mismatch",
         )

@@ -52,9 +52,9 @@ def other_load(record: Record) -> Finding | None:
     if least > 0 and 1 / MOST_OTHER_LOAD <= ratio <= most:
         return None
     return error(
-        f"Its slice was busy with {loads[0]:.2g} processors beside the others and {loads[1]:.2g} alone, and it counts "
-        f"{record.kept.value:.2f} of the items: in one of them it did not do what it counts.",
-        "Let every step do its work, whoever else runs.",
+        f"Its slice used {loads[0]:.2g} processors beside the others and {loads[1]:.2g} alone, and it counts "
+        f"{record.kept.value:.2f} of the items: in one of the two it did not do the work that it counts.",
+        "Let every step do its work, whether others run or not.",
         value=ratio,
         effect=abs(1 - ratio),
     )
@@ -91,8 +91,8 @@ def not_held(record: Record) -> Finding | None:
     if record.blocks is None or not record.blocks.unheld:
         return None
     return warning(
-        f"It was not held still within 2 s at {record.blocks.unheld} of {record.blocks.passed} borders: nothing of "
-        "the blocks behind them is kept.",
+        f"It was not held still within 2 s at {record.blocks.unheld} of {record.blocks.passed} borders: the blocks "
+        "after them are not kept.",
         "A process that waits inside a driver or for a slow disk cannot be held; --baseline whole does without.",
         value=float(record.blocks.unheld),
         effect=0.0,

@@ -114,15 +114,15 @@ def processes_refused(record: Record) -> Finding | None:
         return None
     return warning(
         f"A limit on processes refused this user a new process or thread {many(refused, 'time')}.",
-        "Ask for fewer workers and threads, or raise what limits the runner's own: ulimit -u, TasksMax, pids.max.",
+        "Ask for fewer workers and threads, or raise the runner's own limit: ulimit -u, TasksMax, pids.max.",
     )
 
 
 UNCAUGHT = (
-    "Most of it could not be caught: processes that ended meanwhile without a parent that waited for them, many "
-    "small ones, or interrupts."
+    "Most of it could not be attributed: processes that ended meanwhile and were not waited for, many small ones, or "
+    "interrupts."
 )
-LOOK_FOR = "Look what starts processes here, or moves data (top, execsnoop, /proc/interrupts), and end it."
+LOOK_FOR = "Find the program that starts processes or moves data here (top, execsnoop, /proc/interrupts), and end it."
 
 
 @record_rule
@@ -140,9 +140,9 @@ def foreign_load(record: Record) -> Finding | None:
     uncaught = "" if caught >= busy / 2 else f" {UNCAUGHT}"
     return warning(
         f"While users were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.{uncaught}",
-        "End it, or wait for it, and run the job again: the users lacked what it used."
+        "End it, or wait for it, and run the job again: it took processor time from the users."
         if busiest
-        else f"{LOOK_FOR} Then run the job again: the users lacked what it used.",
+        else f"{LOOK_FOR} Then run the job again: it took processor time from the users.",
         value=busy,
         effect=_of_slice(busy, record),
     )
@@ -155,7 +155,7 @@ def load_unread(record: Record) -> Finding | None:
     if sampling is None or unnoticed(record) is not None:
         return None
     hidden = "foreign" in (record.meters.get("absent") or {})
-    why = "this host hides /proc/stat" if hidden else f"{sampling['window_s']:.2g} s are too few of the kernel's ticks"
+    why = "this host hides /proc/stat" if hidden else f"{sampling['window_s']:.2g} s hold too few of the kernel's ticks"
     return warning(
         f"How busy other work kept the processors while users were timed could not be read: {why}.",
         "Run where /proc/stat can be read." if hidden else "Measure for a second or longer (--number, --repeat).",

@@ -117,8 +117,8 @@ def batch_sizes(record: Record) -> Finding | None:
     if ratio >= 1 - SMALLER:
         return None
     return warning(
-        f"An item held {after:.4g} words or numbers on the mean of the batches that were looked at, and {before:.4g} "
-        "in the warm-up's.",
+        f"An item held {after:.4g} words or numbers on average in the batches looked at, and "
+        f"{before:.4g} in the warm-up's.",
         "Count words in `items`, or let the launch last for the whole data set.",
         value=ratio,
         effect=1 - ratio,

@@ -49,9 +49,9 @@ def of_efficiency(devices: int, efficiency: float, interval: tuple[float, float]
     if low <= MOST_EFFICIENCY and high >= LEAST_EFFICIENCY:
         return None
     if efficiency < LEAST_EFFICIENCY:
-        remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
+        remedy = "Check that every rank has a device and processors of its own, and how the devices are linked."
     else:
-        remedy = "Run one device again, with nothing else on the machine, and compare the items both have counted."
+        remedy = "Run one device again, with nothing else on the machine, and compare the items that both counted."
     return warning(
         f"{devices} devices ran {devices * efficiency:.2f} times as fast as one: an efficiency of {efficiency:.2f}.",
         remedy,

@@ -101,7 +101,7 @@ def neighbour_lost(record: Record) -> Finding | None:
         return None
     return error(
         "Another user of this launch did not finish, so this rate was not measured beside all of them.",
-        "Mend the failed user (its record names the reason) and run the job again.",
+        "Repair the failed user (its record names the reason) and run the job again.",
     )
 
 
@@ -142,7 +142,7 @@ def idle_load(record: Record) -> Finding | None:
     return severity(
         f"{'User' if one else 'Users'} {listed(idle)} used {worst.beside:.2f} processors while others were "
         f"observed, and {worst.own:.2f} in {'its' if one else 'their'} own observations: "
-        f"{100 * worst.idle_share:.0f} % of the others' time was beside nobody.",
+        f"{100 * worst.idle_share:.0f} % of the others' time passed without {'it' if one else 'them'}.",
         "Go on with the same steps from t0 until STOP, also in skipped observations and after the last one.",
         value=worst.beside / worst.own,
         effect=worst.idle_share,
@@ -171,7 +171,7 @@ def impossible_observation(record: Record) -> Finding | None:
     return error(
         f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.took_ns} ns; "
         f"{len(wrong)} of {sum(flags)} kept ones are like this, so there is no rate.",
-        "Count items above zero, and stamp both ends of an observation by one clock that only goes forward.",
+        "Count items above zero, and time both ends of an observation by one monotonic clock.",
     )
 
 
@@ -197,8 +197,8 @@ def untimed(record: Record) -> Finding | None:
     with_rare = share > MOST_WITH_RARE and sum(gaps_ns) > LEAST_WITH_RARE_NS
     severity = error if of_usual > MOST_UNTIMED or with_rare else warning
     return severity(
-        f"Between the kept observations lies {100 * share:.0f} % of their time beside audits and the harness: "
-        "no clock has seen it.",
+        f"The pauses between kept observations, audits and the harness not counted, add {100 * share:.0f} % to their "
+        "time: no clock measured them.",
         "Make observations longer (--number), and do nothing between them that belongs to a step.",
         value=share,
         effect=share,
@@ -235,7 +235,7 @@ def impossible_wait(record: Record) -> Finding | None:
         if not 0 <= row.data_wait_ns <= row.took_ns:
             return error(
                 f"An observation of {row.took_ns / 1e6:.4g} ms waited {row.data_wait_ns / 1e6:.4g} ms for data.",
-                "Sum up the waits inside the observation alone, by the clock that times it.",
+                "Sum up only the waits inside the observation, by the clock that times it.",
             )
     return None
 
@@ -253,7 +253,7 @@ def clocks(record: Record) -> Finding | None:
         return None
     return warning(
         f"Device events differ from the host clock by {100 * (event_ns / host_ns - 1):+.1f} %.",
-        "Make observations longer (--number): launch and synchronisation cost weigh in.",
+        "Make observations longer (--number): the costs of launching and synchronising weigh in.",
         value=event_ns / host_ns - 1,
         effect=abs(event_ns / host_ns - 1),
     )
@@ -378,7 +378,7 @@ def outliers(record: Record) -> Finding | None:
         f"the farthest took {farthest:.2f} times the median time"
     )
     if record.sharers > 1:
-        advice = "Make observations longer (--number): its neighbours have turns on its processors, too."
+        advice = "Make observations longer (--number): its neighbours use its processors by turns."
         return info(f"{said}.", advice, value=farthest)
     advice = "See what else ran at that moment: the observations' times are in the record."
     if len(far) <= MANY_OUTLIERS * len(times):

@@ -32,8 +32,8 @@ def precision(record: Record) -> Finding | None:
     requested, dtype = record.arguments.get("precision"), record.observed.get("dtype")
     if dtype is None and isinstance(requested, str) and requested != PLAIN and record.statistics is not None:
         return warning(
-            f"Asked for {requested}, but no product was seen in a step: nothing shows that it ran so.",
-            "Let the benchmark report `observed.dtype`, or leave --precision out where it has no products.",
+            f"Asked for {requested}, but no product was seen in a step: nothing shows the precision it ran in.",
+            "Let the benchmark report `observed.dtype`, or leave --precision out if it has no products.",
         )
     if requested is None or dtype is None or dtype == ("fp16" if requested == "half" else requested):
         return None
@@ -57,7 +57,7 @@ def products(record: Record) -> Finding | None:
     # On a processor that is torch's choice, and no rate is near a peak there.
     severity = info if record.observed.get("device") == "cpu" else warning
     return severity(
-        f"Asked for {requested}, but not all products of a step ran so ({ran}).",
+        f"Asked for {requested}, but not all products of a step ran in it ({ran}).",
         "See which part of the step leaves autocast; compare with rates of the same mixture alone.",
     )
 
@@ -73,7 +73,7 @@ def flops_closed(record: Record) -> Finding | None:
     return warning(
         f"{counted:.4g} operations were counted on a step, and its closed form is {closed:.4g}: "
         f"{counted / closed:.3g} times as many.",
-        "See what the step leaves out, pads or computes again, or mend the benchmark's `flops`.",
+        "See what the step leaves out, pads or computes again, or correct the benchmark's `flops`.",
     )
 
 
@@ -95,7 +95,7 @@ def mfu_above_peak(record: Record) -> Finding | None:
         return None
     sentence, least = excess
     return warning(
-        f"{sentence} Its convolutions can be done with a quarter of the products that are counted: {least:.2f} then.",
+        f"{sentence} Its convolutions may need only a quarter of the counted products: {least:.2f} then.",
         "None is needed if a profile shows convolutions by Winograd's algorithm or FFT; else see what did not run.",
     )
 
@@ -118,7 +118,7 @@ def credited(record: Record) -> Finding | None:
     differences = list_of(mapping_of(record.observed.get("audit")).get("differences"))
     if record.statistics is not None and differences:
         return error(
-            f"A step between observations was other work than the warm-up's: {'; '.join(map(text_of, differences))}.",
+            f"A step between observations did other work than the warm-up: {'; '.join(map(text_of, differences))}.",
             "Let every step do the same work, or count in `items` what it did.",
         )
     expected, ran = (record.observed.get(name) for name in ("updates_credited", "updates"))
@@ -141,8 +141,8 @@ def uneven_work(record: Record) -> Finding | None:
     if record.statistics is None or audit.get("even") is not False or audit.get("differences") or audit.get("uneven"):
         return None
     return info(
-        "Some of the steps that were watched did other work than the warm-up's, so no operations are credited.",
-        "Set `run.uneven = True` where steps differ.",
+        "Some audited steps did other work than the warm-up, so no operations are credited.",
+        "Set `run.uneven = True` if steps differ.",
     )
 
 
@@ -152,7 +152,7 @@ def unaudited(record: Record) -> Finding | None:
     if record.statistics is None or record.audited:
         return None
     return info(
-        "This program times itself: nobody has audited that its steps did the work that it counts.",
+        "This program times itself: no audit shows that its steps did the work that it counts.",
         "Write it on cotenant.bench (./run.sh new), or quote its number as its author's word.",
     )
 
@@ -164,7 +164,7 @@ def other_steppers(record: Record) -> Finding | None:
     if not isinstance(others, int) or others < 1:
         return None
     return warning(
-        f"{many(others, 'further process')} of this program stepped an optimizer: nobody counts their steps.",
+        f"{many(others, 'further process')} of this program stepped an optimizer: their steps are not counted.",
         "Let one process train, or start ranks by torchrun, whose rank 0 counts.",
     )
 
@@ -199,7 +199,7 @@ def batch_rows(record: Record) -> Finding | None:
     return error(
         f"{number} batches of {batch_size} rows are {rows}, and an observation counts "
         f"{others[0].items:g} ({len(others)} of {len(observations)} are like this).",
-        "Let every batch hold --batch-size rows, or define `items` where an item is something else.",
+        "Let every batch hold --batch-size rows, or define `items` if an item is something else.",
     )
 
 
@@ -338,4 +338,4 @@ def until_interval(record: Record) -> Finding | None:
         by += " or the slowest of its mix" if record.mix else ""
         sentence = f"{by} ended them after {made} of {given.repeat}: such an interval covers less than it says."
     severity = warning if early else info
-    return severity(sentence, "Run without it where an interval is to be published." if early else "")
+    return severity(sentence, "Run without it if an interval is to be published." if early else "")
