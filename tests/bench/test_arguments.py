@@ -57,7 +57,7 @@ def test_names_that_are_taken_and_parameters_without_a_default_are_refused() -> 
     )
     names |= dict.fromkeys(["items", "step", "build", "batches", "item"], "which is a name of the contract")
     for name, problem in names.items():
-        with pytest.raises(CotenantError, match=f"Made declares the parameter '{name}', and {problem}"):
+        with pytest.raises(CotenantError, match=f"Made declares the parameter '{name}', {problem}"):
             declared(make(__annotations__={name: int}, **{name: 1}))
     with pytest.raises(CotenantError, match=r"'depth', without a default. Write `depth: \.\.\. = <default>`"):
         declared(make(__annotations__={"depth": int}))

@@ -52,7 +52,7 @@ def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_o
     loose.run(reading(loose.folder, "mnist/more"), "--users", 1, status=1)
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
-    assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and beside files that may be your")
+    assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and no set is made beside files")
     (loose.base / "data/mnist/manifest.json").write_text("{")
     loose.run(reading(loose.folder, "mnist"), "--users", 1, status=1)
     assert loose.outcomes()[-1] == "missing_data"

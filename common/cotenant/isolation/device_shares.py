@@ -1,4 +1,4 @@
-"""The plan's accelerators: which tenant gets which, and the node that each tenant should lie on for them. Pure."""
+"""The plan's accelerators: the devices of each tenant, and the node that each tenant should be on for them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Devices = tuple[Accelerator, ...]
 
 
 def share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Devices]:
-    """Return each tenant's devices and those left over; with fewer devices than tenants, one in turn."""
+    """Return each tenant's devices and the remaining ones; with fewer devices than tenants, one each in turn."""
     if len(devices) < tenants:
         return [devices[i % len(devices) :][:1] if devices else () for i in range(tenants)], ()
     each = len(devices) // tenants
@@ -21,7 +21,7 @@ def share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Device
 
 
 def _groups_of(each: int, devices: Devices) -> Devices:
-    """Return the devices so that every `each` in turn lie on one node, as far as they come out; the rest last."""
+    """Return the devices so that every `each` in turn are on one node, as far as possible; the rest last."""
     if each == 1:
         return devices
     grouped: list[Accelerator] = []
@@ -35,12 +35,12 @@ def _groups_of(each: int, devices: Devices) -> Devices:
 
 
 def wanted_nodes(processors: Iterable[Processor], devices: Iterable[Devices]) -> list[int | None]:
-    """Return the node that most of each tenant's devices lie on, None where no such node has processors."""
+    """Return the node of most of each tenant's devices, None if no such node has processors."""
     nodes = {processor.node for processor in processors}
     return [most_frequent(device.node for device in group if device.node in nodes) for group in devices]
 
 
 def most_frequent(nodes: Iterable[int]) -> int | None:
-    """Return the node that comes most often, of several the lowest; None without any."""
+    """Return the most frequent node, the lowest of several; None without any."""
     known = Counter(nodes)
     return min(known, key=lambda node: (-known[node], node)) if known else None

@@ -33,7 +33,7 @@ WORKERS_FLAGS = ("--workers", "-j")
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """Return the executable: looked up beside the job file, then under `tasks/`, then in the checkout.
 
-    At last it is looked up by name among the benchmarks of other packages; `interpreter` runs such a file.
+    The last place is the benchmarks of other packages, by name; `interpreter` runs such a file.
     Raises CotenantError if it does not exist, or cannot be executed.
     """
     folders = [suite.parent, checkout / "tasks", checkout]
@@ -68,7 +68,7 @@ def resolve_foreign(foreign: Foreign) -> Path:
 @functools.cache
 def callers_python(name: str) -> str:
     """Describe the Python that a command's first word is, else the one on the caller's PATH, which another program may
-    start; "" if there is none that answers."""
+    start; "" if none answers."""
     itself = re.fullmatch(r"python[\d.]*", Path(name).name)
     path = shutil.which(name) if itself else shutil.which("python") or shutil.which("python3")
     try:

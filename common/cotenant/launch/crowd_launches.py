@@ -64,7 +64,7 @@ class SuiteLaunches:
         return "memory" not in self._suite.backend.unenforced
 
     def holds(self, users: int, alone: AloneUse) -> int | None:
-        """Return the bytes of memory that each of so many users has, or None if that is too little."""
+        """Return the bytes of memory that each of `users` users has, or None if that is too little."""
         options = self._of_users(users)
         try:
             made = options.plan(self._machine)
@@ -97,8 +97,8 @@ class SuiteLaunches:
         )
 
     def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
-        """Launch so many users, of which each round runs as many at once as the crowd says; with a `pressure` the last
-        is a neighbour of ours that takes all it can of a resource."""
+        """Launch this many users, of which each round runs as many at once as the crowd says; with a `pressure` the
+        last one is a neighbour of ours that takes all it can of a resource."""
         if self._requirement.kind == "p95":
             return self._by_steps(crowd, budget_s, pressure)
         folder = "search" if isinstance(crowd, CrowdSearch) else f"users-{users}"
@@ -153,7 +153,7 @@ class SuiteLaunches:
 
 
 def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
-    """Return the result of a launch of so many users; its other records are of rounds with fewer."""
+    """Return the result of a launch of this many users; its other records are of rounds with fewer."""
     if any(record.outcome in NO_MEMORY for record in records):
         return CrowdUse(out_of_memory=True)
     own = [record for record in records if record.tenants == users]

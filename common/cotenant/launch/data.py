@@ -36,7 +36,7 @@ Ready = list[tuple[PlannedLaunch, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A maker's result: why data is `missing`, or whether it found `foreign` files, which no maker has made."""
+    """A maker's result: why data is `missing`, or whether it found `foreign` files, made by no maker."""
 
     missing: str | None = None
     foreign: bool = False
@@ -80,7 +80,7 @@ def prepare_data(
 
 
 def _as_it_stands(start: PlannedLaunch, paths: RunPaths) -> tuple[PlannedLaunch, str | None]:
-    """Return a start that reads data which no maker has made, with a finding on that, or with why it cannot run."""
+    """Return a start that reads data made by no maker, with a finding on that, or with the reason if it cannot run."""
     if not (named := named_inputs(start, paths)):
         return start, None
     if absent := [path for path in named if not os.access(path, os.F_OK)]:

@@ -17,20 +17,20 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.planned import PlannedLaunch
 
 MOST_S, KEPT_BACK_S = 600.0, 60.0
-"""The time of a suite whose measured time is not set, and the part of it that is for data and tables."""
+"""The time of a suite without a set measuring time, and the part of it for data and tables."""
 LEAST_PART = 0.4
 """A launch has at least this share of its usual time, even if the suite then takes too long."""
 CALIBRATION_S = 0.5
 COMPILED_BYTES_S = 7.3e6
-"""Bytes of Python that a processor compiles in a second if a tenant's imports, build, warm-up and end take STARTING_S
-on it."""
+"""Bytes of Python compiled in a second by a processor on which a tenant's imports, build, warm-up and end take
+STARTING_S."""
 STARTING_S = 4.0
 CONTEXTS_S = 10.0
 """The further seconds on a device: contexts, and the choice of algorithms."""
 
 
 def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
-    """Return a tenant's time beside the measured one on this host over STARTING_S, from half a second of compiling.
+    """Return a tenant's unmeasured time on this host over STARTING_S, from half a second of compiling.
 
     Compiling stands for importing: both read and make objects on a single thread.
     """
@@ -75,7 +75,7 @@ class Pace:
         return replace(limits, budget_s=self.part(left) * usual_s(left[0]))
 
     def part(self, left: Sequence[PlannedLaunch]) -> float:
-        """Return the part of its usual time for which each of the launches that are `left` can measure."""
+        """Return the part of its usual time that each of the launches in `left` can measure."""
         free_s = self._until_s - self._clock_s() - sum(map(self.starting_s, left))
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
@@ -93,7 +93,7 @@ class Pace:
 def estimates_s(
     starts: Sequence[PlannedLaunch], limits: Limits, times: float, pace: Pace | None = None
 ) -> list[float | None]:
-    """Return the estimated seconds of each launch; None for one whose job counts its own observations."""
+    """Return the estimated seconds of each launch; None if its job counts its own observations."""
     part = 1.0 if pace is None else pace.part(starts)
     measuring = (measured_s(start, limits) if pace is None else part * usual_s(start) for start in starts)
     return [

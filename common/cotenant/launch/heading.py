@@ -36,7 +36,7 @@ def heading(suite: PreparedSuite) -> list[str]:
 
 
 def tenancy(suite: PreparedSuite) -> str:
-    """Say how many users there are, their slices, and the backend that enforces them."""
+    """Return the number of users, their slices, and the backend that enforces them, in words."""
     plan, backend, asked = suite.plan, suite.backend, suite.options.isolation
     if backend.name == NoIsolation.name:
         return f"{many(len(plan.slices), 'user')} without slices, as if each just started (isolation none)"
@@ -47,7 +47,7 @@ def tenancy(suite: PreparedSuite) -> str:
 
 
 def callers_part(suite: PreparedSuite) -> list[str]:
-    """Say which Python copies of a command find, and how many threads they are told to use, unless the caller says."""
+    """Return the Python that copies of a command find, and their number of threads, unless the caller sets it."""
     commands = [program.cell.job.foreign for start in suite.starts for program in start.programs]
     names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
     if not names or suite.options.image is not None:
@@ -82,7 +82,7 @@ def _launches(suite: PreparedSuite) -> str:
 def device_line(made: Plan, launches: int, class_name: str | None = None, strangers: bool = False) -> str:
     """Return the line on devices: their models, their memory class, and the users that share them; "" without devices.
 
-    `class_name`: the requested one; `strangers`: others use the devices.
+    `class_name`: the requested one; `strangers`: other processes use the devices.
     """
     devices = list(dict.fromkeys(device for slice_ in made.slices for device in slice_.accelerators))
     if not devices:

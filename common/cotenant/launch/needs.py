@@ -40,7 +40,7 @@ IMAGE_BYTES = 3 * 224 * 224 * 4
 TORCH_BYTES = 400 << 20
 """A process that imports torch's build for processors and makes one step has 370 MB of memory of its own."""
 PREFETCHED = 2
-"""torch's DataLoader keeps so many batches per worker ready by default."""
+"""The number of batches per worker that torch's DataLoader keeps ready by default."""
 _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
 
 
@@ -122,15 +122,15 @@ def _decodes_images(folder: Path) -> bool:
 
 
 def imports_torch(start: PlannedLaunch) -> bool:
-    """Whether one of its programs is a benchmark of ours; what others import is not known."""
+    """Whether one of its programs is a benchmark of ours; other programs' imports are unknown."""
     return any(task_of(program.command) for program in start.programs)
 
 
 def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[PlannedLaunch]) -> None:
     """Raise CotenantError if a tenant that is a benchmark of ours has less memory than torch takes.
 
-    Another program may need less, so that only the plan's own least memory is required for it. If slices do not limit
-    memory, each tenant is taken to have an equal part of the machine's.
+    Another program may need less, so only the plan's own least memory is required for it. If slices do not limit
+    memory, each tenant is assumed to have an equal part of the machine's.
     """
 
     def least(plan: Plan) -> int:

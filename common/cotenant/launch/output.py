@@ -34,8 +34,8 @@ LOGS = "logs"
 class Output:
     """The files of one suite, in a directory in which its tenants may also write.
 
-    A file that they put in place of ours is set aside. Records that the disk refuses are written into reserved room,
-    and `check` raises an error afterwards. All other methods raise CotenantError.
+    A file that a tenant put in place of ours is set aside. Records that the disk refuses are written into reserved
+    room, and `check` raises an error afterwards. All other methods raise CotenantError.
     """
 
     def __init__(self, path: Path) -> None:

@@ -56,7 +56,7 @@ def _part(result: LaunchResult, members: Sequence[int], specs: Sequence[TenantSp
 
 
 def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a launch's meters without those of tenants outside `members`, who are numbered by their places there."""
+    """Return a launch's meters with only `members`, which are numbered by their places there."""
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
 
 
 def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant with the processors of the slot where it met others, which the kernel confirmed at each move."""
+    """Return a tenant with the processors of the slot in which it met others, as the kernel confirmed at each move."""
     if spec.slice == tenant.spec.slice:
         return tenant
     bound = tenant.read_back.processors is not None

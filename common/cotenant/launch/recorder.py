@@ -37,7 +37,7 @@ class Recorder:
         progress = begin(options, suite.starts, suite.backend.name, suite.machine.hostname, self._output)
         self._records += progress.records
         if progress.records:
-            # A resumed run has the start time of the earlier one.
+            # A resumed run keeps the start time of the earlier one.
             self._started = datetime.fromisoformat(progress.records[0].suite_start_time)
         for sentence in progress.sentences:
             tell(sentence)
@@ -45,7 +45,7 @@ class Recorder:
 
     def keep(self, start: PlannedLaunch, result: LaunchResult, limits: Limits) -> list[Record]:
         """Make, write and return a launch's records. Raises CotenantError."""
-        # The imports are late, as modules for numbers take time to import, and none was needed before.
+        # Late imports, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
         from cotenant.launch.parts import parts_of
         from cotenant.launch.records import SuiteFacts, records_of
@@ -70,7 +70,7 @@ class Recorder:
         self._journal(Ended, interrupted=interrupted, host=self._suite.machine.hostname)
 
     def not_yet_alone(self, start: PlannedLaunch) -> tuple[GoesOn, ...]:
-        """Return the tenants that go on alone at a launch's end: of each cell and kind of slice one in a suite."""
+        """Return the tenants that go on alone at a launch's end: in a suite, one of each cell and kind of slice."""
         known = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
         names = {each: start.of_turn(each).names for each in start.goes_on}
         return tuple(each for each in start.goes_on if (*names[each], *each.stands_for) not in known)

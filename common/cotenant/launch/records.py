@@ -66,7 +66,7 @@ def records_of(result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) ->
 
 
 class _Launched:
-    """The facts of a launch that its tenants share, and those of each."""
+    """The facts of a launch that its tenants share, and each tenant's own."""
 
     def __init__(self, result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> None:
         self._result, self._start, self._facts = result, start, facts
@@ -139,7 +139,7 @@ class _Launched:
 
 
 def _meeting(told: Told, together: Span, first_start_ns: int) -> Meeting | None:
-    """Return how a tenant met the others, whose common load is `together`; None if it has no rate."""
+    """Return the facts of a tenant's common load with the others, `together`; None if it has no rate."""
     measured = told.rated
     if not measured or told.first is None:
         return None

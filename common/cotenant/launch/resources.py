@@ -21,7 +21,7 @@ from cotenant.results.store import prepare_directory
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Things that a suite holds while it runs; `own_children` are the children that this process had before."""
+    """The things that a suite holds while it runs; `own_children` are the children that this process had before."""
 
     output: Output
     reaper: Reaper
@@ -65,6 +65,6 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
 
 
 def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
-    """Do a step of the cleaning up, and tell the sentence that it returns, if any."""
+    """Do a step of the cleanup, and tell the sentence that it returns, if any."""
     if sentence := step():
         tell(f"warning: {sentence} {remedy}".rstrip())

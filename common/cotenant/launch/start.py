@@ -105,7 +105,7 @@ class Options:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The words behind `--`; in a duet its sides have them."""
+        """The words after `--`; in a duet its sides have them."""
         return self.extra if self.duet is None else (*self.duet.sides[0], BETWEEN, *self.duet.sides[1])
 
     def plan(self, machine: Machine) -> Plan:
@@ -176,7 +176,7 @@ class Resolver:
         return tuple(starts.values())
 
     def left_out(self) -> tuple[str, ...]:
-        """Return sentences on the jobs, cells and mixes that this machine has no precision, devices or memory for."""
+        """Return sentences on the jobs, cells and mixes for which this machine lacks precisions, devices or memory."""
         of_hosts = self._options.cluster is not None
         alone = [job.stem for job in self._options.jobs if of_hosts and job.group != "all"]
         sentences = []
@@ -254,7 +254,7 @@ class Resolver:
         return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices)
 
     def _of_mix(self, mix: Mix) -> Iterator[PlannedLaunch]:
-        """Yield the launch of a mix, or those of groups of its pairs, if memory cannot hold all jobs at once."""
+        """Yield the launch of a mix, or the launches of groups of its pairs, if memory cannot hold all jobs at once."""
         groups = self._groups(mix) if mix.pairs else [()]
         for number, pairs in enumerate(groups, start=1):
             there = sorted({*chain.from_iterable(pairs)})
@@ -269,7 +269,7 @@ class Resolver:
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
         """Return a mix's pairs in groups, one for each launch, by the peak memory of each job in the newest launches
-        here; a resumed repetition keeps the groups with which it began."""
+        here; a resumed repetition keeps its earlier groups."""
         slots, options, began = self._slices, self._options, None
         if options.resume:
             journal = read_journal(options.paths.output)
@@ -351,8 +351,8 @@ class Resolver:
         return PlannedLaunch(label, design, users, findings, timeout_s=longest_s or None)
 
     def _with_others(self, start: PlannedLaunch) -> Iterator[PlannedLaunch]:
-        """Yield a launch, then with a whole baseline those of its tenants alone, so that the machine's state is the
-        same."""
+        """Yield a launch, then with a whole baseline a launch of each of its tenants alone, so that the machine's state
+        is the same."""
         yield start
         if self._options.baseline != "whole" or len(start.users) < 2:
             return
@@ -386,7 +386,7 @@ class Resolver:
         follows = None if options.cluster is None else options.cluster.follows(cell.nodes)
         if follows:
             del environment[SOCKET_VARIABLE]
-        # Where blocks have to be its tenants never all run at once.
+        # Tenants of a design that needs blocks never all run at once.
         environment |= {WARM_UP_VARIABLE: "alone"} if design.failure else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
@@ -402,7 +402,7 @@ class Resolver:
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
-    """Return the slices of `count` tenants, of which two meet at a time: each is like one of a pair's, with memory on
+    """Return the slices of `count` tenants, two of which meet at a time: each is like one of a pair's, with memory on
     the nodes of both slots."""
     nodes = tuple(sorted({node for slot in slots for node in slot.nodes}))
     return tuple(

@@ -36,17 +36,17 @@ class SuiteResult:
     made: list[Record] = field(default_factory=list)
     """The records without those of a resumed repetition's earlier launches."""
     failed: bool = False
-    """Whether a launch failed whose record another node keeps."""
+    """Whether a launch failed, if another node keeps its record."""
     finished: bool = False
-    """Whether a launch came to its end, so that `--resume` goes on behind it."""
+    """Whether a launch came to its end, so that `--resume` goes on after it."""
 
 
 @dataclass(slots=True)
 class SuiteRun:
     """Runs a prepared suite once. The caller holds the machine's lock (`isolation.lock`).
 
-    `records` are those of all launches so far, even if they could not be written. `tell` gets warnings. The observer
-    numbers the launches after those of the `earlier` repetitions.
+    `records` are the records of all launches so far, even if they could not be written. `tell` gets warnings. The
+    observer numbers the launches after those of the `earlier` repetitions.
     """
 
     suite: PreparedSuite
@@ -73,18 +73,18 @@ class SuiteRun:
             resources.output.check_name()
         if refused:
             raise CotenantError(refused)
-        # A caller that launches more after this has to know of a signal that came while slices were removed.
+        # A caller that launches more after this must know of a signal that came while slices were removed.
         made = self.records[restored:]
         finished = not all(record.outcome in UNFINISHED for record in made)
         return SuiteResult(self.records, interruption.requested, made, finished=finished)
 
     def follow(self) -> SuiteResult:
-        """Make this node's part of the launches, whose records node 0 keeps. Raises CotenantError."""
+        """Make this node's part of the launches; node 0 keeps their records. Raises CotenantError."""
         suite, options, failed, finished = self.suite, self.suite.options, False, False
         with self._running() as (resources, interruption):
             launcher = Launcher(suite, resources, interruption, self.observer)
             own = [start for start in suite.starts if start.follows]
-            # Ranks whose data is missing say so to rank 0.
+            # Ranks without their data report that to rank 0.
             for start, _ in data.prepare_data(options, own, interruption, self.observer):
                 if interruption.requested:
                     break
@@ -173,7 +173,7 @@ class _Launches:
 
 
 def _check_cleared(result: LaunchResult) -> None:
-    """End the suite where a slice is left, as the next launch would not be alone. Raises IsolationError."""
+    """End the suite if a slice is left, as the next launch would not be alone. Raises IsolationError."""
     if result.left_behind:
         with isolation_errors():
             raise NotIsolatedError(result.left_behind)
