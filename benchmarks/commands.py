@@ -37,7 +37,7 @@ SHORT_RUN = ("--name", "toy_reg", "--baseline", "none", "--users", "2", "--", "-
 
 
 def user_seconds(checkout: Path, words: tuple[str, ...], workplace: Path) -> float:
-    """Return the user seconds of a process, with those of its children. Raises RuntimeError where it fails."""
+    """Return the user seconds of a process, with those of its children. Raises RuntimeError if it fails."""
     with tempfile.TemporaryFile() as said:
         environment = {name: value for name, value in os.environ.items() if name not in OURS}
         environment["XDG_CACHE_HOME"] = str(workplace / "cache" / checkout.name)

@@ -1,4 +1,4 @@
-"""Words that earlier versions understood, each with the sentence on what to use instead.
+"""Words that earlier versions understood, each with a sentence on its replacement.
 
 A key is a command (`history`), a flag (`--graph`), a flag of one command (`fleet --tier`) or a flag's value
 (`--baseline quick`); `--jobs sense` is a key of a job file. docs/decisions/0012-let-go.md has the reasons.

@@ -21,7 +21,7 @@ Tell = Callable[[str], object]
 def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
     """Read all records of some places, and tell of each file that is no record. Also returns these sentences.
 
-    Raises CotenantError where there is no record.
+    Raises CotenantError if there is no record.
     """
     records = read_records(list(places))
     skipped = skipped_sentences(records.skipped)

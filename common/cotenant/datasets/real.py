@@ -34,11 +34,11 @@ from cotenant.errors import CotenantError
 from cotenant.text import size_words
 
 UNASKED_BYTES = 2_000_000_000
-"""More is written for nobody who has not asked for it."""
+"""More is only written on request."""
 
 
 def plan(request: SetRequest) -> tuple[str, int]:
-    """Return the steps to come, and the bytes that they write; raises CotenantError where that may not be."""
+    """Return the steps to come, and the bytes that they write; raises CotenantError if that may not be."""
     half, dataset = request.wanted, request.dataset
     own, unpacked = _own_files(request)
     if unpacked is not None:
@@ -129,7 +129,7 @@ def _same_disk(source: Path, root: Path) -> bool:
 
 
 def _refuse_large(request: SetRequest, written_bytes: int) -> None:
-    """Raise CotenantError where more would be written than may be without being asked."""
+    """Raise CotenantError if more would be written than may be without being asked."""
     if written_bytes > UNASKED_BYTES and request.size != SIZES[-1]:
         instead = f" {request.smaller} takes the smaller half." if request.smaller else ""
         raise CotenantError(
@@ -144,7 +144,7 @@ def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) ->
     manifest = read_manifest(request.folder)
     for earlier in manifest.sources if manifest is not None else ():
         if archive.digest is None and earlier.file == archive.name:
-            # Nobody recorded one, but an earlier run did.
+            # It has no published digest, but an earlier run recorded one.
             archive = replace(archive, size_bytes=earlier.bytes, digest=earlier.sha256, recorded_by="an earlier run")
     if (path := own.get(archive.name)) is None:
         received = fetch(

@@ -18,7 +18,7 @@ from cotenant.results.record import Record
 RecordQuestion = Callable[[Record], Finding | None]
 LaunchQuestion = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
 Inspection = Generator[Finding, None, str | None]
-"""A check yields its findings and returns the facts it has seen; None where it does not arise, as without devices."""
+"""A check yields its findings and returns the facts it has seen; None if it does not arise, as without devices."""
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
 
 
@@ -80,7 +80,7 @@ class Check:
     every_suite: bool = False
 
     def ask(self, facts: Facts) -> Answer | None:
-        """Return the answer, None where the question does not arise."""
+        """Return the answer, None if the question does not arise."""
         findings: list[Finding] = []
         inspection = self.inspect(facts)
         while True:

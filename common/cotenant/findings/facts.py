@@ -39,7 +39,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """Results of a child with torch. Errors are "" where all went well; `died` says how the child itself ended."""
+    """Results of a child with torch. Errors are "" if all went well; `died` says how the child itself ended."""
 
     died: str = ""
     timed_out: bool = False
@@ -73,7 +73,7 @@ class Facts:
     """A host; and, where somebody has asked for it, the slices, the software and the jobs of a suite to come.
 
     `silence`: why no device answers, although there is a driver. `loader_bytes`: those that loaders of the hungriest
-    launch may hold in shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time
+    launch may hold in shared memory at once, by the job file's numbers, 0 if unknown. `stolen_share`: of all time
     since boot.
     `memory_left_bytes`: left free by limits around us, None without one. `niceness`: ours, which tenants inherit.
     `compiler_lacks`: the missing part of a C compiler.

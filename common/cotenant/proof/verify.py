@@ -24,7 +24,7 @@ from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors from fields whose types a record leaves open, where they hold values that no run has written."""
+"""Errors from fields of open types in a record, if they hold values that no run has written."""
 
 
 @dataclass(frozen=True, slots=True)

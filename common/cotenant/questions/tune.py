@@ -31,7 +31,7 @@ TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_mem
 class Tuner:
     """Searches the batch size of one job in its own directory, `options.paths.output`, on the slices of `options`.
 
-    `tenancy` is the slices in words, `unit` that of the rates, `ended` the reason why the search has ended.
+    `tenancy` is the slices in words, `unit` the unit of the rates, `ended` the reason why the search has ended.
     """
 
     def __init__(self, options: Options, machine: Machine, job: Job) -> None:

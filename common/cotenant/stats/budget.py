@@ -39,7 +39,7 @@ def latest_ns(budget_ns: int) -> int:
 def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
     """Return the amount that fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
 
-    `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
+    `number` is lowered first, so that as many observations are kept as were asked for; only if single batches are
     still too many, `repeat` is, and then at most a third of them is not kept. A rate without an interval is hardly
     one: for as many as an interval takes, of those that were asked for, all may last until `latest_ns`.
     """
@@ -57,7 +57,7 @@ def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
 def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
     """Return `requested` with so many more observations that the kept ones last `least_ns`.
 
-    A batch takes `batch_ns`. Where nobody knows how long that is, as many as were asked for; in any case at most
+    A batch takes `batch_ns`. If nobody knows how long that is, as many as were asked for; in any case at most
     MOST_REPEAT.
     """
     if batch_ns is None:
@@ -67,9 +67,9 @@ def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
 
 
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
-    """Return how long a batch takes by the times of the warm-up steps; None where they say nothing.
+    """Return how long a batch takes by the times of the warm-up steps; None if they say nothing.
 
-    The first step also compiles, and its operations are counted: it counts only where there is no other. Of the others
+    The first step also compiles, and its operations are counted: it counts only if there is no other. Of the others
     the shortest: whatever else goes on while tenants get ready only makes a step longer.
     """
     for steps_ns in (warm_up_ns[1:], warm_up_ns[:1]):
@@ -79,6 +79,6 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
 
 
 def range_ns(warm_ups_ns: Iterable[Sequence[int]]) -> tuple[int | None, int | None]:
-    """Return how long a batch takes the fastest and the slowest of all processes; None where none of them says."""
+    """Return how long a batch takes the fastest and the slowest of all processes; None if none of them says."""
     known_ns = [batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None]
     return min(known_ns, default=None), max(known_ns, default=None)

@@ -162,7 +162,7 @@ class Carried:
     """How many users a machine carries, each with a requirement; `users` is 0 of none.
 
     `settled` if launches of their own have confirmed it, and that one `step` more is too many; else `why` not, and
-    `missing_s` is about how long it would take, None where nobody knows.
+    `missing_s` is about how long it would take, None if nobody knows.
     """
 
     label: str
@@ -174,7 +174,7 @@ class Carried:
     missing_s: float | None = None
     alone: AloneUse | None = None
     memory_users: int | None = None
-    """The most users that memory holds; None where no slice holds memory, or nobody counts it."""
+    """The most users that memory holds; None if no slice holds memory, or nobody counts it."""
     memory_bytes: int | None = None
     """The memory of each of them in its slice."""
     by_memory: bool = False
@@ -185,9 +185,9 @@ class Carried:
     """An estimate for each number of users, by launches of its own."""
     pressures: tuple[BesidePressure, ...] = ()
     untried: str = ""
-    """Why no neighbour of ours was tried; empty where one was."""
+    """Why no neighbour of ours was tried; empty if one was."""
     binding: Binding = ""
-    """The resource of which there is no more; empty where nobody knows."""
+    """The resource of which there is no more; empty if nobody knows."""
     busy: float | None = None
     """Processors that they kept busy together."""
     share: str = ""

@@ -22,8 +22,8 @@ class Comparison:
 
     `p_slower` is the chance of such a ratio where B is not slower than the margin allows, `p_beyond` (two-sided) where
     it is neither slower nor faster than that: a claim of this job alone has one below 0.05. `p_rank` is that of Mann
-    and Whitney's exact test of no difference, None where so few launches could not reach 0.05. `launches_needed` on
-    each side would settle an UNCLEAR verdict at this spread; None where it is settled, or a thousand would not do.
+    and Whitney's exact test of no difference, None if so few launches could not reach 0.05. `launches_needed` on
+    each side would settle an UNCLEAR verdict at this spread; None if it is settled, or a thousand would not do.
     """
 
     ratio: float
@@ -45,7 +45,7 @@ def margin_of(noise: float | None) -> float:
 def pooled_noise(sides: Iterable[Sequence[float]]) -> float | None:
     """Return the standard deviation of launches' logarithms around the mean of their side, over all sides together.
 
-    Each of `sides` is the rates of equal launches: those of every job in A, and in B. None where none has two.
+    Each of `sides` is the rates of equal launches: those of every job in A, and in B. None if none has two.
     """
     logs = [logarithms(rates) for rates in sides if len(rates) > 1]
     freedom = sum(len(side) - 1 for side in logs)
@@ -53,7 +53,7 @@ def pooled_noise(sides: Iterable[Sequence[float]]) -> float | None:
 
 
 def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN) -> Comparison:
-    """Compare the launches' rates of A and B, in items per second. Raises ValueError where one has none.
+    """Compare the launches' rates of A and B, in items per second. Raises ValueError if one has none.
 
     Fewer than five launches on a side are UNCLEAR, whatever they look like. Welch's interval: Welch (1947).
     """

@@ -38,7 +38,7 @@ class CrowdSearch:
             self.rounds.setdefault(users, []).append(values)
 
     def next_users(self) -> int | None:
-        """Return how many users to have in the next round; None where it is known."""
+        """Return how many users to have in the next round; None if it is known."""
         held, failed = self.held, self.failed
         if failed is None:
             return min(self.most, max(self.step, 2 * held)) if held < self.most else None
@@ -99,7 +99,7 @@ class SteadyCrowd:
 class Confirming:
     """Confirms how many users are carried: launches of K of them, and of K + 1, by turns.
 
-    `users` is K, a guess. Where launches contradict it K moves, and where they leave it open there are more of them.
+    `users` is K, a guess. If launches contradict it K moves, and where they leave it open there are more of them.
     `most`, `step` and `least` are as those of a search.
     """
 
@@ -128,7 +128,7 @@ class Confirming:
         return estimates_of({users: self.launches[users] for users in sorted(self.launches)})
 
     def next_users(self) -> int | None:
-        """Return of how many users the next launch is; None where it is settled, or cannot be."""
+        """Return of how many users the next launch is; None if it is settled, or cannot be."""
         seen = {self.users}
         while True:
             pair = self._to_launch()
@@ -168,7 +168,7 @@ class Confirming:
         return confirmed and held and self.standing(self.following) is Standing.FAILED
 
     def missing_launches(self) -> int | None:
-        """Return about how many launches more would settle it, at the spread that was seen; None where nobody knows."""
+        """Return about how many launches more would settle it, at the spread that was seen; None if nobody knows."""
         missing = 0
         for users in self._to_launch():
             estimate, have = self.estimates.get(users), self._count(users)

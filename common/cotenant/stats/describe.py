@@ -48,7 +48,7 @@ class Description:
 
 @functools.lru_cache(maxsize=64)
 def median_interval_ranks(n: int) -> tuple[int, int] | None:
-    """Return the 1-based ranks between which the median lies with at least 95 %, or None where n is too small.
+    """Return the 1-based ranks between which the median lies with at least 95 %, or None if n is too small.
 
     The narrowest symmetric pair (r, n + 1 - r): it misses the median where fewer than r observations lie on one side,
     of which the chance is 2 P(binomial(n, 1/2) < r) (David and Nagaraja, Order Statistics, 7.1). Counted in whole
@@ -65,7 +65,7 @@ def median_interval_ranks(n: int) -> tuple[int, int] | None:
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % interval of the median of `values`, in the order of their making; None for fewer than six.
 
-    Exact for independent values. Where each is like the one before, the ranks are those of as many independent values
+    Exact for independent values. If each is like the one before, the ranks are those of as many independent values
     as these are worth (`effective_count`), at the same places; six are the fewest that have any.
     """
     n = len(values)
@@ -79,7 +79,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def relative_half_width(rates: Sequence[float]) -> float | None:
-    """Return half the width of the median's interval over the median; None where there is no interval.
+    """Return half the width of the median's interval over the median; None if there is no interval.
 
     `rates`: in the order of their making, none below 0; of a median of 0 there is none either.
     """

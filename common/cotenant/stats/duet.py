@@ -77,13 +77,13 @@ class DuetOverLaunches:
     launches: int
     verdict: Verdict
     settled: int | None = None
-    """For an UNCLEAR one: about how many launches would settle it at this spread; None where fifty would not."""
+    """For an UNCLEAR one: about how many launches would settle it at this spread; None if fifty would not."""
 
 
 def ratio_over_launches(estimates: Sequence[tuple[float, float]]) -> DuetOverLaunches:
     """Return B over A over launches, by the `DuetRatio.estimates` of each, of which there is one at least.
 
-    Processes of one program differ by their places in memory, as long as they live, and chance draws these anew in each
+    Processes of one program differ by their places in memory, as long as they live, and chance draws these again in each
     launch (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009; Kalibera and
     Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
     """
@@ -106,7 +106,7 @@ Met = Mapping[int, tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 
 
 def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRatio | None:
-    """Return B over A; None where no round has blocks of both.
+    """Return B over A; None if no round has blocks of both.
 
     `rounds` names the round of each block by its index, and `round_s` is the length of one. A busy host makes
     observations longer, never shorter: for milliseconds here and there, or for half of the time. The first kind leaves
@@ -142,7 +142,7 @@ def _joint(
 
 
 def _settled_s(center: float, half: float, between: float, rounds: int, round_s: float) -> float | None:
-    """Return how long as many rounds take as bring the half-width below the distance to the nearer border; None where
+    """Return how long as many rounds take as bring the half-width below the distance to the nearer border; None if
     an hour would not, or the difference `between` processes is as large."""
     room = math.sqrt(max(0.0, _distance(center) ** 2 - between**2))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)

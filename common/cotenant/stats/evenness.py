@@ -75,7 +75,7 @@ def differences_of(means: Sequence[float], error: float, freedom: int) -> Differ
 
 
 def differences_by_intervals(parts: Sequence[Kept]) -> Differences | None:
-    """Return how several kept shares differ, by their intervals over launches; None where one has none.
+    """Return how several kept shares differ, by their intervals over launches; None if one has none.
 
     Processes of one program differ from launch to launch by more than the rounds of a launch can tell.
     """

@@ -22,10 +22,10 @@ MEDIAN_OVER_MEAN = math.sqrt(math.pi / 2)
 
 
 def ratio(over: Rates, under: Rates) -> Kept | None:
-    """Return rates `over` / rates `under`, over launches; None where one of them is empty.
+    """Return rates `over` / rates `under`, over launches; None if one of them is empty.
 
     Launches of one uid share the state of the machine, which their ratio loses: the t interval (Student, 1908) is that
-    of the logarithms of these ratios. Where fewer than three uids are shared and both sides have more, all launches
+    of the logarithms of these ratios. If fewer than three uids are shared and both sides have more, all launches
     count as they are, with Welch's (1947) interval, and `n` is that of the fewer. Both are exact or cautious whatever
     the launches share. Raises ValueError for a rate that is not positive.
     """
@@ -91,7 +91,7 @@ def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> 
 
 
 def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
-    """Return the geometric mean over jobs of the share that each keeps; None where no share is known.
+    """Return the geometric mean over jobs of the share that each keeps; None if no share is known.
 
     Beside its share stand the logarithms of each job's launches, by uid. Launches of one uid share the state of the
     machine: of three uids and more that every job has the t interval (Student, 1908) is that over their means, which
@@ -115,7 +115,7 @@ class MixMeasures:
     `stp` is system throughput, the sum of progress: of the `slices` that all have together, how many whole ones the
     shared ones are worth. `antt` is the mean slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the
     least over the greatest progress, from two launches on of means over them that are drawn together by their noise.
-    `tax` is 1 - stp / slices: below 0 where sharing pays.
+    `tax` is 1 - stp / slices: below 0 if sharing pays.
     """
 
     progress: Mapping[str, Kept]
@@ -136,7 +136,7 @@ def mix_measures(
     """Return the measures of tenants by their name, over the uids in which every one has a rate together and alone.
 
     Launches of one uid share the state of the machine, which progress loses: intervals are t intervals (Student, 1908)
-    of the logarithms of each uid's measure. None where there is no such uid, or no tenant. Raises ValueError for a rate
+    of the logarithms of each uid's measure. None if there is no such uid, or no tenant. Raises ValueError for a rate
     that is not positive.
     """
     kept = [ratios(rates, alone.get(tenant, {})) for tenant, rates in together.items()]
@@ -159,7 +159,7 @@ def energy_over_alone(
 ) -> Kept | None:
     """Return the energy of tenants together over that of the same items by each alone, one after another.
 
-    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None where no uid has
+    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None if no uid has
     all of them.
     """
     joules = [
@@ -179,7 +179,7 @@ def _over(values: Sequence[float]) -> Kept:
 class SuiteScore:
     """`value` is of the `present` benchmarks, and no score of the suite unless `missing` is empty.
 
-    `interval` (95 %) is None where fewer than three uids have a launch of every present benchmark.
+    `interval` (95 %) is None if fewer than three uids have a launch of every present benchmark.
     """
 
     value: float | None

@@ -123,7 +123,7 @@ def joint(parts: Sequence[Kept]) -> Kept:
 
 
 def kept(blocks: Sequence[BlockSum]) -> Kept | None:
-    """Return a tenant's kept share, by its blocks in the order of time; None where no turn alone has a block beside it.
+    """Return a tenant's kept share, by its blocks in the order of time; None if no turn alone has a block beside it.
 
     Of each turn alone the mean logarithm of the rates of the next blocks of all before and behind it, less that of its
     own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
@@ -147,7 +147,7 @@ def warmed_up(times: Mapping[int, Sequence[float]]) -> int:
     """Return the first round that counts, by the times of a tenant's equal observations beside the others in each.
 
     A first round is warm-up while its median is longer than that of every round behind it, up to a quarter of them all.
-    Where nothing warms up that happens to one of n rounds by chance, and costs that one.
+    If nothing warms up that happens to one of n rounds by chance, and costs that one.
     """
     rounds = sorted(times)
     medians = [median(times[number]) for number in rounds]

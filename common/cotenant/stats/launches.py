@@ -93,7 +93,7 @@ def half_width(values: Sequence[float]) -> float | None:
 def interval_around(center: float, *logs: Sequence[float], width: float = 1.0) -> tuple[float, float] | None:
     """Return the 95 % t interval around exp(`center`), `width` times as wide as that of the samples' means.
 
-    `logs` are samples of logarithms; None where one has fewer than three.
+    `logs` are samples of logarithms; None if one has fewer than three.
     """
     if min(map(len, logs)) < INTERVAL_LAUNCHES:
         return None

@@ -63,13 +63,13 @@ class Hinge:
 
     slope: float
     knee: float | None
-    """In the neighbour's items per second; None where nothing is lost."""
+    """In the neighbour's items per second; None if nothing is lost."""
 
 
 def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
-    """Return the hinge of least squares through (x, share): exact, also where the knee is no point.
+    """Return the hinge of least squares through (x, share): exact, even if the knee is no point.
 
-    Where the points beyond the knee are known, the best line through them is that of ordinary least squares, if it
+    If the points beyond the knee are known, the best line through them is that of ordinary least squares, if it
     reaches 1 between the last point before them and the first of them; else the knee is one of these two.
     """
     ordered = sorted(points)

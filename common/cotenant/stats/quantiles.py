@@ -10,7 +10,7 @@ from cotenant.stats.correlation import effective_count, scaled_rank
 
 
 class Quantile(NamedTuple):
-    """The q-quantile of n values, and its 95 % interval; None where n is too small for one."""
+    """The q-quantile of n values, and its 95 % interval; None if n is too small for one."""
 
     value: float
     interval: tuple[float, float] | None

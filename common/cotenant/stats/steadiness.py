@@ -114,7 +114,7 @@ def slow_start(values: Sequence[float]) -> int:
 def outliers(values: Sequence[float]) -> tuple[int, ...]:
     """Return the indices of values whose modified z-score 0.6745 |x - median| / MAD is above 14.8.
 
-    Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); their 3.5 would flag ordinary jitter. Where more
+    Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); their 3.5 would flag ordinary jitter. If more
     than half of the values are equal there is no such scale, and nothing is an outlier.
     """
     series = np.asarray(values, float)

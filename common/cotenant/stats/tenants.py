@@ -32,7 +32,7 @@ Reading = tuple[int, float]
 def common_load(loads: Sequence[Span], since_ns: int | None = None) -> Span:
     """Return [latest start, earliest end] of the tenants' loads, in ns; empty spans have their end at their start.
 
-    Where all were under load before they were observed, `since_ns` says from when.
+    If all were under load before they were observed, `since_ns` says from when.
     """
     start_ns = max(start for start, _ in loads)
     if since_ns is not None:

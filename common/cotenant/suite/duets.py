@@ -10,7 +10,7 @@ from cotenant.errors import CotenantError
 from cotenant.suite.cells import JobCell
 
 BETWEEN = "---"
-"""Separates the arguments of A from those of B."""
+"""Separates the arguments of A and B."""
 SIDES = "AB"
 REPETITIONS = 8
 """How many launches a duet has by default, each with processes of its own: two processes of one program differ by their

@@ -44,6 +44,6 @@ def installed_program(name: str) -> Path | None:
 
 
 def _entries() -> EntryPoints:
-    from importlib.metadata import entry_points  # not needed by a suite whose commands lie beside it
+    from importlib.metadata import entry_points  # not needed by a suite with its commands beside it
 
     return entry_points(group=GROUP)

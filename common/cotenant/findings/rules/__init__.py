@@ -41,7 +41,7 @@ def _weighed(finding: Finding, record: Record) -> Finding:
 
 
 def _half_share(record: Record) -> float:
-    """Return half the interval of a record's rate over the rate; 0 where it has none."""
+    """Return half the interval of a record's rate over the rate; 0 if it has none."""
     if record.statistics is None or record.statistics.interval is None:
         return 0.0
     low, high = record.statistics.interval

@@ -170,7 +170,7 @@ def kept_busy(record: Record) -> bool:
 
 
 def unnoticed(record: Record) -> float | None:
-    """Return how many processors others may have kept busy without a finding; None where their load is unknown.
+    """Return how many processors others may have kept busy without a finding; None if their load is unknown.
 
     In a short launch they may have the time that is tolerated in a second.
     """

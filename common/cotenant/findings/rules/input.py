@@ -72,7 +72,7 @@ def data_bound(record: Record) -> Finding | None:
 
 
 def _waiting_share(observations: Sequence[Observed]) -> float:
-    """Return the share of their time in which observations waited for input; 0 where they took none."""
+    """Return the share of their time in which observations waited for input; 0 if they took none."""
     total_ns = sum(row.took_ns for row in observations)
     return sum(row.data_wait_ns for row in observations) / total_ns if total_ns else 0.0
 

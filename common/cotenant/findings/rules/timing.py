@@ -55,7 +55,7 @@ MOST_WIDTH = 0.5
 
 
 def kept_observations(record: Record) -> list[Observed]:
-    """Return the observations that the record's statistics are of; none where it has no statistics."""
+    """Return the observations that the record's statistics are of; none if it has no statistics."""
     return counted(record.observations, record.skip) if record.statistics is not None else []
 
 
@@ -77,7 +77,7 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
 def moved_by(times: Sequence[float], indices: Collection[int]) -> float | None:
     """Return how far the median of these times lies from that without those of some `indices`, relative to it.
 
-    None where these are all.
+    None if these are all.
     """
     rest = [time for index, time in enumerate(times) if index not in indices]
     return abs(median(times) / median(rest) - 1) if rest else None
@@ -303,7 +303,7 @@ def slow_start(record: Record) -> Finding | None:
     times, _ = seconds_per_item(record)
     first = steadiness.slow_start(times)
     slower = median(times[:first]) / median(times[first:]) if first else 1.0
-    # Where the rest goes on falling it is a drift, and that is another rule's to say.
+    # If the rest goes on falling it is a drift, and that is another rule's to say.
     if slower < LEAST_SLOW_START or _drifts(steadiness.drift(times[first:])):
         return None
     skip = record.observations.index(kept_observations(record)[first])

@@ -270,7 +270,7 @@ def devices_unused(record: Record) -> Finding | None:
 
 
 def _flag(record: Record, flag: str) -> str:
-    """Return the last value of a flag among the command's words, also where a shell has them as one."""
+    """Return the last value of a flag among the command's words, even if a shell has them as one."""
     return value_behind(" ".join(record.command).split(), flag)
 
 

@@ -57,7 +57,7 @@ class Bert(Distributed):
         # Zipf's law: the word of rank r is about 1/r as frequent as the first.
         word_bl = FIRST_WORD - 1 + ((self.words - FIRST_WORD + 1) ** rng.random((rows, length))).astype(np.int64)
         question_b = rng.normal(MEAN_QUESTION, SPREAD_QUESTION, rows).round().clip(1, length // 4).astype(np.int64)
-        context_b = question_b + 2  # Where it begins: behind the first special word, the question and a separator.
+        context_b = question_b + 2  # Its begin: after the first special word, the question and a separator.
         word_bl[:, 0] = CLASSIFY
         word_bl[:, -1] = word_bl[np.arange(rows), context_b - 1] = SEPARATE
         kind_bl = (np.arange(length) >= context_b[:, None]).astype(np.int64)

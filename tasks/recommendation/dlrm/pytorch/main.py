@@ -85,7 +85,7 @@ class ClickPrediction(Benchmark):
 
     def step(self, run: Run, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         numbers_bn, rows_bt, clicked_b = batch
-        # In fp32 also where the layers are in 16 bit.
+        # In fp32 even if the layers are in 16 bit.
         loss = F.binary_cross_entropy_with_logits(self.model(numbers_bn, rows_bt).float(), clicked_b)
         run.update(loss, self.optimizer)
         return loss
