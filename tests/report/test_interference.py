@@ -24,7 +24,7 @@ from cotenant.report.interference import (
     interference_blocks,
     interference_grid,
 )
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.page import page
 from cotenant.report.renderers import markdown
 from cotenant.report.suite_end import suite_grids
@@ -213,19 +213,19 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     spans = [[100 * end for end in (kept.value, *kept.interval)] for kept in shares if kept.interval]
     assert len(spans) == 2
     for width in (80, 200):
-        text = text_of(jobs_grid(summary), width=width)
+        text = text_of(jobs_view(summary), width=width)
         assert all("  {:.0f} % ({:.0f}-{:.0f})  ".format(*span) in text for span in spans)
     assert "kept: the rate over the rate alone, in brackets its 95 % interval, of 3 launches." in text
     once = summary_of([*launch("vae"), *solo("vae", mean_ms=450)])
     assert re.search(
-        r"  90 % \(\d\d-\d\d\)  .* of 20 observations of one launch\.", text_of(jobs_grid(once)), re.DOTALL
+        r"  90 % \(\d\d-\d\d\)  .* of 20 observations of one launch\.", text_of(jobs_view(once)), re.DOTALL
     )
-    assert "kept" not in text_of(jobs_grid(summary_of(launch("vae"))))
-    first = rows_of(jobs_grid(summary))[0]
+    assert "kept" not in text_of(jobs_view(summary_of(launch("vae"))))
+    first = rows_of(jobs_view(summary))[0]
     assert float(first["interference_low"]) <= 0.1 <= float(first["interference_high"])
     alone = [one for uid in (3, 4, 5, 6) for one in solo("vae", uid, mean_ms=450)]
     unpaired = summary_of([*(one for uid in range(3) for one in launch("vae", uid)), *alone])
-    row = rows_of(jobs_grid(unpaired))[0]
+    row = rows_of(jobs_view(unpaired))[0]
     assert (row["interference_n"], row["interference_over"]) == ("3", "launches")
 
 

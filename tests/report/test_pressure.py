@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.pressure import PressureCurve, pressure_curves, pressure_grid, words_of
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
@@ -74,7 +74,7 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
     assert (alone.jobs, len(alone.records), len(alone.pressed)) == ((), 0, 8)
     (note,) = alone.notes
     assert note == "8 records beside neighbours of known pressure: --table pressure has their curves."
-    assert jobs_grid(alone).rows == []
+    assert jobs_view(alone).frame.is_empty()
     failed = [pressed[0], replace(pressed[1], completed=False, outcome="failed", message="x")]
     lost = [replace(record, comparable=False) for record in failed]
     assert summary_of(lost).pressed == (), "beside one that died there is no curve"

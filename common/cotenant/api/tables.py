@@ -18,7 +18,7 @@ from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
 from cotenant.report.hosts import hosts_view
 from cotenant.report.interference import apart, interference_grid
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.pressure import pressure_curves, pressure_grid
 from cotenant.report.renderers import html, show
 from cotenant.report.share import share_grid, share_points
@@ -89,7 +89,7 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
 
 
 MAKERS: Mapping[TableName, Maker] = {
-    "jobs": Maker(lambda summary, records: jobs_grid(summary)),
+    "jobs": Maker(lambda summary, records: jobs_view(summary)),
     "hosts": Maker(
         lambda summary, records: hosts_view(summary),
         "All records there are of one host.",

@@ -15,9 +15,9 @@ from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.frames import pl
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
-from cotenant.results.decoded import Skipped
 from cotenant.results.exports import OTHER_FILE, WRITERS, write
 from cotenant.results.read import observation_frames, read_tables
+from cotenant.results.skipped import Skipped
 from cotenant.results.store import prepare_directory
 from cotenant.results.table import Table
 
