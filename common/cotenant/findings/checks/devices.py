@@ -1,6 +1,6 @@
-"""The accelerators: which there are, who else uses them, how they are divided, and causes that slow them.
+"""The accelerators: which there are, their other users, their division, and causes that slow them.
 
-Most of it is known of NVIDIA's devices only.
+Most of it is known for NVIDIA's devices only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NEARLY = 0.99
 
 @check("devices", "devices", every_suite=True)
 def present(facts: Facts) -> Inspection:
-    """Which devices there are; those that could not be asked would go unseen."""
+    """The devices there are; devices that do not answer would go unseen."""
     devices = facts.machine.accelerators
     if devices:
         names = sorted({device.name for device in devices})
@@ -65,7 +65,7 @@ def _described(index: int, process: DeviceProcess) -> str:
 
 @check("devices", "C compiler")
 def compiler(facts: Facts) -> Inspection:
-    """Triton compiles kernels on the spot: torch's own, as in the backward of tacotron2, and those of --compile."""
+    """Triton compiles kernels on the spot: torch's own, as in the backward of tacotron2, and the ones of --compile."""
     if not facts.machine.accelerators:
         return None
     if not facts.compiler_lacks:
@@ -80,7 +80,7 @@ def compiler(facts: Facts) -> Inspection:
 
 @check("devices", "MIG and MPS", every_suite=True)
 def modes(facts: Facts) -> Inspection:
-    """How devices are divided among processes: MIG, MPS, compute mode."""
+    """The division of devices among processes: MIG, MPS, compute mode."""
     states = facts.devices
     if not states:
         return None
@@ -111,7 +111,7 @@ def modes(facts: Facts) -> Inspection:
     if "prohibited" in compute_modes:
         sentence = "Devices are in compute mode PROHIBITED: nothing can compute on them."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
-    # Of an exclusive device the one process is the server of MPS.
+    # An exclusive device's single process is the server of MPS.
     elif "exclusive" in compute_modes and shared and not mps:
         sentence = "Devices are in compute mode EXCLUSIVE, and users are to share them: the second would fail."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
