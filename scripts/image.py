@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# This script also runs where no environment has been made.
+# This script also runs without an environment.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from cotenant.errors import EXIT_PASSED, EXIT_USAGE

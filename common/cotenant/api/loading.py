@@ -1,4 +1,4 @@
-"""Loads the records of some places as a result: all, or those of a suite or of jobs."""
+"""Loads the records of some places as a result: all, or the records of a suite or of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the records of some places, and chooses those of a suite, of jobs and of a class."""
+"""Reads the records of some places, and chooses the records of a suite, of jobs and of a class."""
 
 from __future__ import annotations
 

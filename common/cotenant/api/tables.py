@@ -45,7 +45,7 @@ class ResultTable:
     """Sentences on rows that cannot be compared."""
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the rows that programs read, with numbers in all their digits: those of `--format csv`."""
+        """Return the rows for programs, with numbers in all their digits, as `--format csv` prints them."""
         if isinstance(self.grid, View):
             return self.grid.frame
         rows = [row.record for row in self.grid.rows if row.record]
@@ -117,4 +117,4 @@ MAKERS: Mapping[TableName, Maker] = {
     ),
     "duet": Maker(lambda summary, records: duets_grid(summary.in_duets), "No launch there was a duet.", DUET),
 }
-"""The tables of the cost of neighbours, and of the jobs; those of systems side by side have flags of their own."""
+"""The tables of the cost of neighbours, and of the jobs; systems side by side have flags of their own."""

@@ -1,4 +1,4 @@
-"""The commands, one module each, with no logic beyond that of their flags."""
+"""The commands, one module each, with no logic besides their flags."""
 
 GROUPS = {
     "for your own programs": {

@@ -59,8 +59,8 @@ def parser() -> Parser:
 
 
 def _fails(lines: SuiteComparison) -> bool:
-    """Return whether a job of A is slower in B, lost, or without a comparison that could tell; print on standard error
-    the jobs that B lost, or never had, and those that were not compared."""
+    """Return whether a job of A is slower in B, lost, or not comparable; print on standard error the jobs that B lost
+    or never had, and the jobs that were not compared."""
     absent = [line.job for line in lines.lines if line.a is not None and line.b is None and line.job not in lines.lost]
     unlike = [line.job for line in lines.lines if None not in (line.a, line.b) and line.comparison is None]
     if named := ", ".join(lines.lost):

@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         return self.rare[-1]
 
     def format_help(self) -> str:
-        """Return the help, whose usage line has no flags: they stand below with their meanings."""
+        """Return the help; its usage line has no flags, since they are listed below with their meanings."""
         self.usage = self._usage()
         groups = self._action_groups
         self._action_groups = [group for group in groups if group not in self.rare]
@@ -122,7 +122,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the words before the first `--`, which are ours, and those behind it, for the launched program."""
+    """Return the words before the first `--`, which are ours, and the words after it, for the launched program."""
     split = words.index("--") if "--" in words else len(words)
     return list(words[:split]), tuple(words[split + 1 :])
 

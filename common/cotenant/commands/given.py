@@ -45,7 +45,7 @@ class SliceFlags:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFlags(SliceFlags):
-    """The flags that a suite and `exec` have in common: how it is measured, what is kept and printed."""
+    """The flags that a suite and `exec` have in common: how to measure, and which results to keep and to print."""
 
     baseline: BaselineKind | None = None
     budget: float | None = None

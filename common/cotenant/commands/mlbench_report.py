@@ -71,7 +71,7 @@ def parser() -> Parser:
 
 
 def _report(given: argparse.Namespace) -> Report:
-    """Read the records, and warn of those that do not count. Raises CotenantError if none is left to score."""
+    """Read the records, and warn of records that do not count. Raises CotenantError if none is left to score."""
     targets = targets_named(given.gpu_model, TARGETS)
     records, skipped = read(spooled([given.reports]), warn)
     together = of_suite(records.frame.with_row_index(AT).filter(OF_EQUALS), given.name)

@@ -1,4 +1,4 @@
-"""Finds jobs whose work differs from the reference suite's, for which the targets of device models are."""
+"""Finds jobs that differ in work from the reference suite, to which the targets of device models apply."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _of_file(args: Args) -> dict[str, str]:
 
 
 def _behind(cmd: str, command: Sequence[str]) -> Sequence[str]:
-    """Return the words behind the program of a job: before it may stand those of an image's engine."""
+    """Return the words after the program of a job; the words of an image's engine may precede it."""
     programs = (at for at, word in enumerate(command) if word.endswith(cmd.removeprefix(".")))
     return command[next(programs, 0) + 1 :]
 

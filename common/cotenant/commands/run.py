@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """Return the parser of `run`, whose help is that of the whole program."""
+    """Return the parser of `run`; its help is the help of the whole program."""
     parser = suite_parser(
         "",
         "Launch the jobs of a suite, a copy per user at once, each in its own slice.",

@@ -1,4 +1,4 @@
-"""Turns the flags of a suite into its options: which jobs and mixes run, for whom, and how they are measured."""
+"""Turns the flags of a suite into its options: the jobs and mixes to run, their users, and the way to measure them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from cotenant.suite.variables import flag_name
 from cotenant.text import listed
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
-"""Seconds on devices, where most reference benchmarks take less than two: too short for heat, power and energy."""
+"""Seconds on devices: most reference benchmarks take less than two there, too short for heat, power and energy."""
 REPEATS = ("--repeat", "--num-iters")
 """Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
     *("name", "exclude", "mix", "pairs", "pressure", "free_for_all", "devices", "nnodes"),
     *("baseline", "slices", "share", "at_least"),
 )
-"""Flags that choose what runs, or how often, which a duet already does."""
+"""Flags that choose which jobs run, or how often; a duet already does."""
 
 
 def options_of(given: SuiteFlags, extra: tuple[str, ...], machine: Machine, jobs_alone: bool = False) -> Options:
@@ -143,7 +143,7 @@ def cluster_flags(given: SuiteFlags) -> ClusterFlags:
 
 
 class Selected(NamedTuple):
-    """All launches of a suite; `neighbours` are those of known pressure in the mixes."""
+    """All launches of a suite; `neighbours` are the mixes' neighbours of known pressure."""
 
     jobs: tuple[Job, ...] = ()
     mixes: tuple[Mix, ...] = ()
@@ -151,7 +151,7 @@ class Selected(NamedTuple):
 
 
 def _selected(given: SuiteFlags, suite: Suite) -> Selected:
-    """Return the jobs and mixes to run: the whole file, or those of `--mix`, `--pairs` or `--pressure`."""
+    """Return the jobs and mixes to run: the whole file, or the choice of `--mix`, `--pairs` or `--pressure`."""
     flags = [name for name in ("mix", "pairs") if getattr(given, name) is not None]
     if not flags:
         entries = select(suite.entries, given.name, given.exclude, warn)
@@ -219,7 +219,7 @@ def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job,
 
 
 def _all_at_once(given: SuiteFlags, jobs: Sequence[Job]) -> Mix:
-    """Return a launch of all these jobs' cells beside each other, without those that own the machine."""
+    """Return a launch of all these jobs' cells at once, without jobs that own the machine."""
     if whole := [job.stem for job in jobs if job.group == "all"]:
         warn(f"{listed(whole)}: left out of --free-for-all, as each owns the machine.")
     labels = [label for job in jobs if job.group != "all" for label in labels_of(job)]
@@ -250,11 +250,11 @@ def _users(given: SuiteFlags, mixes: Sequence[Mix], machine: Machine) -> int | N
 
 
 def _baseline(given: SuiteFlags, mixes: Sequence[Mix]) -> BaselineKind:
-    """Return the baseline: that of the flag, else `blocks` without `--jobs`, with `--users` or with mixes, whose jobs'
-    rates can only be compared by it; else none, since a job file names all that is to run.
+    """Return the baseline: the flag's, else `blocks` without `--jobs`, with `--users` or with mixes, since only a
+    baseline makes the rates of their jobs comparable; else none, since a job file names everything that is to run.
 
-    Without slices there is none by default, since no tenant is alone in a slice, except beside a neighbour of known
-    pressure, whose curve needs one. Raises CotenantError for a curve without a baseline.
+    Without slices the default is none, since no tenant is alone in a slice, except beside a neighbour of known
+    pressure: its curve needs a baseline. Raises CotenantError for a curve without one.
     """
     curves = any(level_of(label) is not None for mix in mixes for label in mix.labels)
     if given.baseline == "none" and curves:

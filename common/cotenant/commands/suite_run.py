@@ -142,7 +142,7 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
 
 
 def _status_of(interrupted: str, finished: bool) -> int:
-    """Return the exit status of an interrupted run: as failed where requeueing its Slurm job would lead nowhere."""
+    """Return the exit status of an interrupted run: failed, if to requeue its Slurm job would be useless."""
     in_vain = interrupted == "SIGTERM" and slurm.in_job(os.environ) and not finished
     return EXIT_FAILED if in_vain else EXIT_INTERRUPTED
 
@@ -178,7 +178,7 @@ def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Re
 
 
 def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
-    """Run this node's part of a suite whose records another node keeps."""
+    """Run this node's part of a suite; another node keeps the records."""
     note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
     result = SuiteRun(suite, note).follow()
     if result.interrupted:
@@ -239,7 +239,7 @@ def is_slower(records: Sequence[Record]) -> bool:
 
 
 def _print_results(records: Sequence[Record], suite: PreparedSuite, given: LaunchFlags) -> None:
-    """Print the records' results, or why that cannot be done and where they are."""
+    """Print the records' results, or the reason why this is impossible and the records' place."""
     try:
         _print_tables(records, suite.before, given)
     except BaseException as error:  # polars's panic is no Exception.

@@ -79,7 +79,7 @@ def parser() -> Parser:
 
 
 def _searched(options: Options, machine: Machine, budget_s: float) -> tuple[list[Tuner], bool]:
-    """Search for each job in turn, and show it. Return those that have a rate, and whether it was interrupted.
+    """Search for each job in turn, and show it. Return the searches that have a rate, and whether it was interrupted.
 
     Jobs that cannot be tuned are named and left out. Raises IsolationError.
     """

@@ -1,4 +1,4 @@
-"""`verify`: checks an archive from somebody else."""
+"""`verify`: checks an archive from another person."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Lines:
 
 
 def _lines(descriptor: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the size of each read and the lines that it completes, also those that end with a carriage return; copy all
+    """Yield the size of each read and the lines that it completes, also lines that end with a carriage return; copy all
     to our own output."""
     pending = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):

@@ -22,7 +22,7 @@ class Scaling(Distributed):
     item = "image"
     same_shapes = True
     fast_channels_last = True
-    # The flags of Horovod's synthetic benchmark, which Ray's copies. Those warm up for a number of batches, the harness
+    # The flags of Horovod's synthetic benchmark, copied by Ray's. Both warm up for a number of batches, the harness
     # until steps are steady.
     aliases: ClassVar[dict[str, str]] = {
         "--model": "--network",

@@ -1,4 +1,4 @@
-"""Transformer-XL: causal attention over the words at hand and the states kept of those before, by distance.
+"""Transformer-XL: causal attention over the present words and the kept states of earlier ones, by distance.
 
 Dai et al. 2019, "Transformer-XL: attentive language models beyond a fixed-length context". Shapes: b batch, t target
 positions, m positions of the memory, k = m + t, w width, n heads, d units of one head, v words.

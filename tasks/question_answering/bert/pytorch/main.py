@@ -26,7 +26,7 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Bert(Distributed):
-    """One step = one AdamW update: where in its context does each question's answer begin, and where does it end?"""
+    """One step = one AdamW update: in the context of each question, find the first and the last word of the answer."""
 
     item = "sequence"
     padding = PAD

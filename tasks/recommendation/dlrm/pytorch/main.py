@@ -1,4 +1,4 @@
-"""DLRM with crosses of low rank (Naumov et al. 2019; Wang et al. 2021, "DCN V2") says who clicks an advertisement.
+"""DLRM with crosses of low rank (Naumov et al. 2019; Wang et al. 2021, "DCN V2") predicts clicks on advertisements.
 
 python main.py --batch-size 8192 --rows 1000000
 """
@@ -59,7 +59,7 @@ class DLRM(nn.Module):
 
 
 class ClickPrediction(Benchmark):
-    """One step = one SGD update: of all weights of the layers, and of those rows of the tables that were read."""
+    """One step = one SGD update: of all weights of the layers, and of the rows of the tables that were read."""
 
     item = "sample"
 
