@@ -1,4 +1,4 @@
-"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method-details.md.
+"""Simulates how often intervals cover a known truth, and verdicts are false: the table of docs/method-details.md.
 
 python scripts/coverage.py [--draws 1000]          prints the table
 python scripts/coverage.py --write                 puts it into docs/method-details.md

@@ -41,7 +41,7 @@ def refused(table: Table) -> list[str]:
 
 
 def unvouched(count: int, of: int) -> list[str]:
-    """Return a sentence on the records that no journal has, if there are some."""
+    """Return a sentence on the records that no journal has, if there are any."""
     said = f"No journal vouches for {count:,} of {many(of, 'record')}: it stands beside records as {FILE}; copy both."
     return [said] if count else []
 

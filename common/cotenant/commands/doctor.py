@@ -68,7 +68,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
 
 
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
-    """Return the backend that would enforce slices, or else that without slices."""
+    """Return the backend that would enforce slices, or else the one without slices."""
     try:
         chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
     except IsolationError as error:

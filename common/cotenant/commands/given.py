@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SliceFlags:
-    """The flags for the number of slices, their resources, and their enforcement; as of `plan`."""
+    """The flags for the number of slices, their resources, and their enforcement: also the flags of `plan`."""
 
     users: int | None = None
     slices: int | None = None
@@ -145,7 +145,7 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
         "help": "an INVALID launch counts as failed; --strict=suspect: so does one with a warning",
     },
 }
-"""The flags that several commands have which launch."""
+"""Flags that several launching commands share."""
 
 
 def add_flags(add: Callable[..., object], *names: str) -> None:

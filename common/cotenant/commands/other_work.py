@@ -59,7 +59,7 @@ def _behind(cmd: str, command: Sequence[str]) -> Sequence[str]:
 def _of_command(words: Sequence[str]) -> dict[str, str]:
     """Return the flags of a command with the words after each, without places of files.
 
-    The place of a job's input can be an operand behind any flag's value: `--batch-size 64 /data/ImageNet/train`.
+    The place of a job's input can be an operand after any flag's value: `--batch-size 64 /data/ImageNet/train`.
     """
     flags: dict[str, str] = {}
     flag = ""

@@ -55,7 +55,7 @@ def show_document(options: Options, ranks: int) -> Document:
 
 
 def dry_lines(starts: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """Yield a line per launch, its tenants, and the first command of each cell: its others differ only in the seed."""
+    """Yield a line per launch, its tenants, and the first command of each cell: the others differ only in the seed."""
     for start in starts:
         first = start.specs[0].slice
         beside = f"user {first.tenant} alone" if start.solo else many(len(start.specs), "user")

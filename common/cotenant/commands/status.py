@@ -71,7 +71,7 @@ def parser() -> Parser:
 def writes_to(holder: int, output: Path) -> bool:
     """Return whether a suite writes its records to a directory, since it holds room there (`Reserve`).
 
-    Also if that cannot be seen from here, as for another user's suite.
+    True also if this cannot be seen from here, as for another user's suite.
     """
     try:
         held = list(Path(f"/proc/{holder}/fd").iterdir())
@@ -81,9 +81,9 @@ def writes_to(holder: int, output: Path) -> bool:
 
 
 def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress | None:
-    """Return the progress of the suite that began last, None without any; `runs`: one of this `host` is still running.
+    """Return the progress of the suite that began last, or None; `runs`: a suite of this `host` is still running.
 
-    Other hosts may write into the same directory: while one of this host runs, it is the last of this host.
+    Other hosts may write into the same directory: while a suite of this host runs, it is this host's last one.
     """
     starts = [entry for entry in entries if isinstance(entry, Started)]
     if not starts:

@@ -177,7 +177,7 @@ def _selected(given: SuiteFlags, suite: Suite) -> Selected:
 
 
 def _checked(flag: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[Job, ...] = ()) -> Selected:
-    """Return these mixes and no jobs alone. Raises CotenantError, which names the flag, for a mix that cannot be."""
+    """Return these mixes and no jobs alone. Raises CotenantError, which names the flag, for an impossible mix."""
     with at(flag):
         check_mixes((*suite.jobs, *neighbours), mixes)
     return Selected((), mixes, neighbours)

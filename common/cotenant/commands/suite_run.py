@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def run_suite(given: SuiteFlags, ours: Sequence[str], others: tuple[str, ...]) -> int:
-    """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` behind it.
+    """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` after it.
 
     Returns the exit status. Raises CotenantError.
     """

@@ -1,4 +1,4 @@
-"""How a classifier's training scales over devices and nodes: random images that are resident, or files, as it is asked.
+"""The scaling of a classifier's training over devices and nodes, on resident random images or on files.
 
 python main.py --network resnet101 --batch-size 128        (one device; run.sh --devices 4 starts four)
 """

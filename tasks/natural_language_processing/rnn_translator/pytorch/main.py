@@ -116,7 +116,7 @@ def zipf(rng, words, shape):
 
 
 def framed(words_tb, length_b):
-    """Return each sentence's words, EOS behind the last of them, and padding to the length of the longest."""
+    """Return each sentence's words, EOS after the last one, and padding to the length of the longest."""
     position_t = np.arange(length_b.max() + 1)[:, None]
     words_tb = np.pad(words_tb, ((0, 1), (0, 0)))[: len(position_t)]
     return np.where(position_t < length_b, words_tb, np.where(position_t == length_b, EOS, PAD)).astype(np.int64)

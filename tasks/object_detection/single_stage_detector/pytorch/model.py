@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torchvision.models import get_model
 
 Backbone = Literal["resnet18", "resnet34", "resnet50"]
-# Channels of the backbone's map, of the five maps behind it, and within the block that leads to each of these.
+# Channels of the backbone's map, of the five maps after it, and within the block that leads to each of these.
 FIRST_CHANNELS = {"resnet18": 256, "resnet34": 256, "resnet50": 1024}
 CHANNELS = (512, 512, 256, 256, 256)
 INNER = (256, 256, 128, 128, 128)

@@ -49,7 +49,7 @@ class Embedding(nn.Module):
 
 
 class PostNormLayer(nn.Module):
-    """Attention and a feed-forward layer, each added to its input, with a LayerNorm behind the sum."""
+    """Attention and a feed-forward layer, each added to its input, with a LayerNorm after the sum."""
 
     def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
         super().__init__()

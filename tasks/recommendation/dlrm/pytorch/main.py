@@ -22,7 +22,7 @@ TOP = (CROSSED, 1024, 1024, 512, 256, 1)
 
 
 def perceptron(sizes: tuple[int, ...]) -> nn.Sequential:
-    """Return linear layers of these sizes with a ReLU behind each."""
+    """Return linear layers of these sizes with a ReLU after each."""
     return nn.Sequential(*(part for ends in pairwise(sizes) for part in (nn.Linear(*ends), nn.ReLU())))
 
 

@@ -60,7 +60,7 @@ class SpeechSynthesis(Distributed):
         character_bs = rng.integers(PAD + 1, SYMBOLS, (self.batch_size, length_b[0]))
         character_bs[np.arange(length_b[0]) >= length_b[:, None]] = PAD
         real_bf = np.arange(frames_b[0]) < frames_b[:, None]
-        # Logarithms of amplitudes, about as speech has them; zeros behind its end.
+        # Logarithms of amplitudes, about as speech has them; zeros after its end.
         mel_bmf = rng.normal(-5, 2, (self.batch_size, BANDS, frames_b[0])) * real_bf[:, None]
         character_bs, real_bf = (run.to_device(torch.from_numpy(one)) for one in (character_bs, real_bf))
         mel_bmf = run.to_device(torch.from_numpy(mel_bmf).float())
