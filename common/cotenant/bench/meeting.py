@@ -86,8 +86,9 @@ class Node:
         refusal = next(filter(None, map(self.refusal, others)), "")
         boot = self.facts["boot"]
         shown = [
-            {name: of[name] for name in ("node", "hostname", "isolation", "slurm")} | {"shared": of["boot"] == boot}
-            for of in (self.facts, *others)
+            {name: facts[name] for name in ("node", "hostname", "isolation", "slurm")}
+            | {"shared": facts["boot"] == boot}
+            for facts in (self.facts, *others)
         ]
         store.set("answer", json.dumps([refusal, shown]))
         if refusal:
@@ -97,8 +98,8 @@ class Node:
 
     def refusal(self, other: Mapping[str, Any]) -> str:
         """Return why another node cannot take part in this one's launch; "" if it can."""
-        name, own = f"Node {other['node']} ({other['hostname']})", self.facts["conditions"]
-        unlike = [what for what, value in other["conditions"].items() if own.get(what) != value]
+        name, conditions = f"Node {other['node']} ({other['hostname']})", self.facts["conditions"]
+        unlike = [condition for condition, value in other["conditions"].items() if conditions.get(condition) != value]
         if unlike:
             return f"{name} differs from node 0 in {listed(unlike)}."
         if other["ranks"] != self.ranks:

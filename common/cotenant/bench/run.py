@@ -238,15 +238,15 @@ class Run:
         self.heeded.add("workers")
         requested, ranks = self.benchmark.workers, self.world.local_size
         assert requested is not None
-        each = max(1, requested // ranks) if requested else 0
-        if each * ranks != requested:
+        per_rank = max(1, requested // ranks) if requested else 0
+        if per_rank * ranks != requested:
             self.note(
                 "workers_shared",
                 "info",
-                f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                f"{requested} loader processes were asked for, and each of {ranks} ranks has {per_rank}.",
                 "Let --workers be a multiple of the ranks.",
             )
-        return each
+        return per_rank
 
     def files(self, *parts: str) -> Path:
         """Return a path below `--data`. Raises MissingDataError if it does not exist or cannot be read."""

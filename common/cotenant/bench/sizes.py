@@ -84,8 +84,8 @@ class ObservedSizes:
         sizes = {"warm_up": _mean(self._warm_up), "observed": _mean(seen), "batches": len(seen)}
         if not places:
             return {"size_per_item": sizes}
-        each = {"items_per_step": sum(size.items for size in told) / len(told), "words_per_step": words / len(told)}
-        return each | {"padding": 1 - words / places, "size_per_item": sizes}
+        per_step = {"items_per_step": sum(size.items for size in told) / len(told), "words_per_step": words / len(told)}
+        return per_step | {"padding": 1 - words / places, "size_per_item": sizes}
 
     def differences(self) -> list[str]:
         unit = "words" if any(size.places for size in self._warm_up) else "numbers"

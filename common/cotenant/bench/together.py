@@ -88,8 +88,8 @@ class Together:
         """Meet the other ranks of a launch over several hosts; None for a launch on one host."""
         if not environ.get(NODE_VARIABLE) or not environ.get(NODES_VARIABLE):
             return None
-        own, nodes = json.loads(environ[NODE_VARIABLE]), json.loads(environ[NODES_VARIABLE])
-        return cls(world, nodes, own["ready_by_s"], min(SILENCE_S, own["ready_s"]))
+        node, nodes = json.loads(environ[NODE_VARIABLE]), json.loads(environ[NODES_VARIABLE])
+        return cls(world, nodes, node["ready_by_s"], min(SILENCE_S, node["ready_s"]))
 
     def _meet(self) -> None:
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -153,11 +153,11 @@ class Together:
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Hand over the record, and all ranks' observations, on rank 0's clock as if all had left GO at once. Raises
         NodeLostError."""
-        own = {
+        part_of_rank = {
             "observations": [_moved(fields, -self._go_ns) for fields in self._observations],
             "losses": [record["losses_non_finite"], record["losses_checked"]],
         }
-        self._say("record", json.dumps(own))
+        self._say("record", json.dumps(part_of_rank))
         if self._runner is not None:
             self._ready_by_s = time.monotonic() + self._silence_s
             parts = [json.loads(part) for part in self._await("record", "reported what they observed")]

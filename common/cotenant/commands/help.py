@@ -47,14 +47,14 @@ def _records(name: str) -> Iterator[str]:
     from cotenant.results.columns import COLUMNS, equal_columns
     from cotenant.results.schema import TYPES, meanings
 
-    sections = {of.__name__: meanings(of) for of in TYPES}
+    sections = {struct.__name__: meanings(struct) for struct in TYPES}
     equal = {column.name for column in equal_columns().values()}
     sections["columns of exported rows"] = {
         column.name: f"{column.meaning.rstrip('.')}.{EQUAL if column.name in equal else ''}" for column in COLUMNS
     }
-    known = {field for fields in sections.values() for field in fields}
-    if name and name not in known:
-        raise CotenantError(f"No record has a field '{name}'.", did_you_mean(name, known))
+    names = {field for fields in sections.values() for field in fields}
+    if name and name not in names:
+        raise CotenantError(f"No record has a field '{name}'.", did_you_mean(name, names))
     for title, fields in sections.items():
         chosen = {field: meaning for field, meaning in fields.items() if name in ("", field)}
         if chosen:

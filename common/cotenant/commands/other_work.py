@@ -32,15 +32,15 @@ def other_works(records: Rows) -> dict[str, str]:
         if not record.command or row["name"] not in reference:
             continue
         job = reference[row["name"]]
-        own, asked = _of_command(_behind(job.cmd, record.command)), _of_file(job.args)
-        flags = [flag for flag in dict.fromkeys([*asked, *own]) if own.get(flag) != asked.get(flag)]
+        flags_here, asked = _of_command(_behind(job.cmd, record.command)), _of_file(job.args)
+        flags = [flag for flag in dict.fromkeys([*asked, *flags_here]) if flags_here.get(flag) != asked.get(flag)]
         if flags:
-            found[row["name"]] = listed((_difference(flag, own, asked) for flag in flags), SHOWN)
+            found[row["name"]] = listed((_difference(flag, flags_here, asked) for flag in flags), SHOWN)
     return found
 
 
-def _difference(flag: str, own: Mapping[str, str], asked: Mapping[str, str]) -> str:
-    here, there = (f"{flag} {of[flag]}".rstrip() if flag in of else "" for of in (own, asked))
+def _difference(flag: str, flags_here: Mapping[str, str], asked: Mapping[str, str]) -> str:
+    here, there = (f"{flag} {flags[flag]}".rstrip() if flag in flags else "" for flags in (flags_here, asked))
     return f"{here}, not {asked[flag]}" if here and there else here or f"without {there}"
 
 

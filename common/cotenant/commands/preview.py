@@ -25,11 +25,11 @@ def show_lines(options: Options, tenants: int, ranks: int) -> Iterator[str]:
     """
     for job in (swept(job, ranks) for job in options.jobs):
         every, cells = len(expand(job)), len(fitting(job, ranks))
-        of = f" of {every}" if cells < every else ""
+        of_all = f" of {every}" if cells < every else ""
         alone = ""
         if options.baseline == "whole" and tenants > 1 and job.group == "student":
             alone = f" + {cells * tenants} alone"
-        yield f"{job.stem:28} {job.group:8} {cells:3d} {noun(cells, 'cell'):5}{of}{alone}  {job.cmd}"
+        yield f"{job.stem:28} {job.group:8} {cells:3d} {noun(cells, 'cell'):5}{of_all}{alone}  {job.cmd}"
     for mix in options.mixes:
         met = [pair.name for pair in mix.apart] or mix.of_tenants(max(tenants, len(mix.labels)))
         yield f"{mix.name:28} {'pairs' if mix.pairs else 'mix':8} {', '.join(met)}"
@@ -50,7 +50,7 @@ def show_document(options: Options, ranks: int) -> Document:
     ]
     shown: Document = {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
     if (duet := options.duet) is not None:
-        shown |= {"duet": duet.name, "sides": [words_without(of) for of in duet.sides]}
+        shown |= {"duet": duet.name, "sides": [words_without(side) for side in duet.sides]}
     return shown
 
 

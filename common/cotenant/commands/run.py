@@ -64,4 +64,4 @@ class _Version(argparse.Action):
 def _command_lines() -> Iterator[str]:
     for title, commands in GROUPS.items():
         yield f"commands {title}:"
-        yield from (f"  {name:15} {what}" for name, what in commands.items())
+        yield from (f"  {name:15} {meaning}" for name, meaning in commands.items())

@@ -189,11 +189,11 @@ def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
 def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
-    known = [last.get(start.names[0]) for start in suite.starts]
+    last_launches = [last.get(start.names[0]) for start in suite.starts]
     by_blocks = [start.design.takes_turns or bool(start.design.refusal) for start in suite.starts]
     seconds = [
         launch.seconds if launch is not None and launch.by_blocks is alike else None
-        for alike, launch in zip(by_blocks, known, strict=True)
+        for alike, launch in zip(by_blocks, last_launches, strict=True)
     ]
     estimated = [None] * len(seconds) if all(seconds) else suite.estimates_s()
     return [
@@ -228,9 +228,10 @@ def is_slower(records: Sequence[Record]) -> bool:
     for record in records:
         launches.setdefault(record.run_id, []).append(record)
     counted = [
-        of[0].duet
-        for of in launches.values()
-        if all(record.completed and not record.invalid for record in of) and len({record.unit for record in of}) == 1
+        of_launch[0].duet
+        for of_launch in launches.values()
+        if all(record.completed and not record.invalid for record in of_launch)
+        and len({record.unit for record in of_launch}) == 1
     ]
     ratios = [duet.ratio for duet in counted if duet is not None and duet.ratio is not None]
     if len(launches) == 1:

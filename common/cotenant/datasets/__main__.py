@@ -108,7 +108,7 @@ def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
     mirror, local = check_mirror(named) if named else None, Path(folder).absolute() if folder else None
     # A set that has no smaller half is taken whole.
     halves = ((dataset, half if half in dataset.halves else ALL) for dataset in datasets)
-    return [SetRequest(root, dataset, size or SIZES[0], own, mirror, local) for dataset, own in halves]
+    return [SetRequest(root, dataset, size or SIZES[0], wanted, mirror, local) for dataset, wanted in halves]
 
 
 def _size(flag: str | None) -> str | None:

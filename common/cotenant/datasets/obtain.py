@@ -75,8 +75,8 @@ def _stands(request: SetRequest) -> bool:
     manifest = standing(request)
     # A runner asks once per benchmark, and several read the same set: that it is there is no news then.
     if manifest is not None and RUN_VARIABLE not in os.environ:
-        what = manifest.size if manifest.kind == FAKE else f"real, {manifest.half}"
-        say(f"{request.dataset.name}: present ({what}) in {request.folder}")
+        content = manifest.size if manifest.kind == FAKE else f"real, {manifest.half}"
+        say(f"{request.dataset.name}: present ({content}) in {request.folder}")
     return manifest is not None
 
 

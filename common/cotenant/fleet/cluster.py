@@ -106,8 +106,8 @@ def _named(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return Ray's nodes by their names given to `ray start`, else by their hosts; equal names get their id."""
     named: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
-        own = node["NodeName"] if node.get("NodeName") != node["NodeManagerAddress"] else ""
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", own or node["NodeManagerHostname"])
+        given = node["NodeName"] if node.get("NodeName") != node["NodeManagerAddress"] else ""
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", given or node["NodeManagerHostname"])
         named[f"{name}-{node['NodeID'][:8]}" if name in named else name] = node
     return named
 

@@ -246,10 +246,10 @@ def _fill(cores: Sequence[Core], count: int, size: int, whole: bool) -> list[Cpu
     # The widest first, then in the given order.
     for width, kind in sorted(sorts, key=lambda sort: -sort[0]):
         group = sorts[width, kind]
-        each = min(len(group) // count, (size - len(filled[0])) // width)
+        per_tenant = min(len(group) // count, (size - len(filled[0])) // width)
         for i, cpus in enumerate(filled):
-            cpus.extend(chain.from_iterable(core.processors for core in group[i * each : (i + 1) * each]))
-        rest.append(deque(group[each * count :]))
+            cpus.extend(chain.from_iterable(core.processors for core in group[i * per_tenant : (i + 1) * per_tenant]))
+        rest.append(deque(group[per_tenant * count :]))
     for cpus in filled:
         for left in rest:
             while left and len(left[0]) <= size - len(cpus):

@@ -173,9 +173,9 @@ def _reasons(refusals: Mapping[str, Refusal]) -> str:
 
 def _remedy(refusals: Mapping[str, Refusal]) -> str:
     """Return the most useful remedy: for a partial backend, else for the last one asked."""
-    known = [refusal for refusal in refusals.values() if refusal.remedy]
-    partial = [refusal for refusal in known if refusal.partial]
-    return next((refusal.remedy for refusal in (*partial, *reversed(known))), "")
+    with_remedy = [refusal for refusal in refusals.values() if refusal.remedy]
+    partial = [refusal for refusal in with_remedy if refusal.partial]
+    return next((refusal.remedy for refusal in (*partial, *reversed(with_remedy))), "")
 
 
 def enabled_by(backend: str, names: Iterable[str]) -> dict[str, str]:

@@ -15,20 +15,20 @@ def share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Device
     """Return each tenant's devices and the remaining ones; with fewer devices than tenants, one each in turn."""
     if len(devices) < tenants:
         return [devices[i % len(devices) :][:1] if devices else () for i in range(tenants)], ()
-    each = len(devices) // tenants
-    devices = _groups_of(each, devices)
-    return [devices[i * each : (i + 1) * each] for i in range(tenants)], devices[each * tenants :]
+    per_tenant = len(devices) // tenants
+    devices = _groups_of(per_tenant, devices)
+    return [devices[i * per_tenant : (i + 1) * per_tenant] for i in range(tenants)], devices[per_tenant * tenants :]
 
 
-def _groups_of(each: int, devices: Devices) -> Devices:
-    """Return the devices so that every `each` in turn are on one node, as far as possible; the rest last."""
-    if each == 1:
+def _groups_of(size: int, devices: Devices) -> Devices:
+    """Return the devices so that every `size` in turn are on one node, as far as possible; the rest last."""
+    if size == 1:
         return devices
     grouped: list[Accelerator] = []
     rest: list[Accelerator] = []
     for node in sorted({device.node for device in devices}):
         local = [device for device in devices if device.node == node]
-        even = len(local) // each * each
+        even = len(local) // size * size
         grouped += local[:even]
         rest += local[even:]
     return (*grouped, *rest)
@@ -42,5 +42,5 @@ def wanted_nodes(processors: Iterable[Processor], devices: Iterable[Devices]) ->
 
 def most_frequent(nodes: Iterable[int]) -> int | None:
     """Return the most frequent node, the lowest of several; None without any."""
-    known = Counter(nodes)
-    return min(known, key=lambda node: (-known[node], node)) if known else None
+    counts = Counter(nodes)
+    return min(counts, key=lambda node: (-counts[node], node)) if counts else None

@@ -51,8 +51,8 @@ class Family:
 
     def look(self) -> list[int]:
         """Find the processes that came and went since the last look; return the new living ones."""
-        known = ((pid, process_of(pid)) for pid in self._members)
-        seen = {pid: process for pid, process in known if process and self._is_same(pid, process)}
+        members = ((pid, process_of(pid)) for pid in self._members)
+        seen = {pid: process for pid, process in members if process and self._is_same(pid, process)}
         orphans = [pid for pid in children_of(os.getpid()) if pid not in seen and self._is_ours(pid)]
         seen |= {pid: process for pid in orphans if (process := process_of(pid))}
         waiting = [*seen]

@@ -63,12 +63,12 @@ class Group:
         left = {*pids, *self.pids()} - {0}
         for _ in range(LOOKS):
             # Threads that end meanwhile are gone at the next look.
-            own = {pid: set(numbered(Path(f"/proc/{pid}/task"))) for pid in left if start_ticks(pid) is not None}
+            threads_of = {pid: set(numbered(Path(f"/proc/{pid}/task"))) for pid in left if start_ticks(pid) is not None}
             inside = [
                 {thread for level in cgroupfs.subtree(top) for thread in cgroupfs.threads(level)}
                 for top in self.directories
             ]
-            left = {pid for pid, threads in own.items() if not all(threads <= there for there in inside)}
+            left = {pid for pid, threads in threads_of.items() if not all(threads <= there for there in inside)}
             if not left:
                 break
         return left

@@ -128,8 +128,8 @@ def described_holder(pid: int) -> str:
     """Return the pid, command and start of a process, and its user if it is another one."""
     try:
         process = psutil.Process(pid)
-        of = "" if process.uids().real == os.getuid() else f" of {process.username()}"
+        of_user = "" if process.uids().real == os.getuid() else f" of {process.username()}"
         command, started = " ".join(words_without(process.cmdline())), datetime.fromtimestamp(process.create_time())
     except (OSError, psutil.Error):  # OSError: psutil reads /proc/stat for the start, which a host may hide.
         return f"pid {pid}"
-    return f"pid {pid}{of}, '{command[:80]}', started {started:%Y-%m-%d %H:%M:%S}"
+    return f"pid {pid}{of_user}, '{command[:80]}', started {started:%Y-%m-%d %H:%M:%S}"

@@ -41,8 +41,8 @@ def memory_nodes(machine: Machine, assignment: Sequence[tuple[int, ...]], mems: 
     filled = {node.id for node in machine.nodes if node.memory_bytes}
     of_part: dict[int, Nodes] = {}
     for first, processors in {processors[0]: processors for processors in assignment}.items():
-        own = set(chain.from_iterable(nodes_of[number] for number in processors))
-        of_part[first] = tuple(sorted((mems == "local" and own & filled) or filled or own))
+        near = set(chain.from_iterable(nodes_of[number] for number in processors))
+        of_part[first] = tuple(sorted((mems == "local" and near & filled) or filled or near))
     return [of_part[processors[0]] for processors in assignment]
 
 

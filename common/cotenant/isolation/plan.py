@@ -104,11 +104,11 @@ def plan(
     if tenants < 1:
         raise CotenantError(f"{tenants} users cannot be planned.", "Use --users 1 or more.")
     limit = _processor_limit(machine)
-    each = 1 if slices is None else tenants_of_each(slices, tenants, limit)
-    in_slices, idle = share_devices(machine.accelerators, tenants // each)
+    per_slice = 1 if slices is None else tenants_of_each(slices, tenants, limit)
+    in_slices, idle = share_devices(machine.accelerators, tenants // per_slice)
     # Consecutive tenants share a slice.
-    assignment = [cpus for cpus in _assignment(machine, limit, policy, in_slices) for _ in range(each)]
-    devices = [own for own in in_slices for _ in range(each)]
+    assignment = [cpus for cpus in _assignment(machine, limit, policy, in_slices) for _ in range(per_slice)]
+    devices = [of_slice for of_slice in in_slices for _ in range(per_slice)]
     reserve = reserve_of(machine, reserve_bytes)
     nodes = memory_nodes(machine, assignment, mems)
     memory = equal_share(machine, nodes, reserve)

@@ -46,20 +46,20 @@ def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
 
 def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
     """Report processors that tenants share, and unused ones."""
-    each, parts = len(slices[0].processors), len({slice_.part for slice_ in slices})
+    per_slice, parts = len(slices[0].processors), len({slice_.part for slice_ in slices})
     if parts < len(slices):
-        each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
+        each_part = f"{many(per_slice, 'processor')} for every {slices[0].sharers} of them"
         fewer = "no --slices" if len(slices) <= limit else f"--users {limit} or fewer"
         yield info(
-            f"{len(slices)} users share {many(parts * each, 'processor')}"
+            f"{len(slices)} users share {many(parts * per_slice, 'processor')}"
             f"{f': {each_part}' if parts > 1 else ', all the same'}.",
             f"Use {fewer} for processors of their own.",
             rule="processors_shared",
         )
-    if spare := limit - each * parts:
+    if spare := limit - per_slice * parts:
         yield info(
             f"{spare} of {limit} processors stay unused: {many(parts, 'slice' if parts < len(slices) else 'user')} "
-            f"{verb(parts, 'gets', 'get')} {each}{' each' if parts > 1 else ''}.",
+            f"{verb(parts, 'gets', 'get')} {per_slice}{' each' if parts > 1 else ''}.",
             f"Choose {'--slices' if parts < len(slices) else '--users'} so that the cores of every node divide evenly.",
             rule="processors_unused",
         )
@@ -127,10 +127,10 @@ def cache_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Findin
             serves = f"{_tenants(served)} (processors {shortened_list(cache.processors)})"
             shared[cache.level, cache.size_bytes].append(serves)
     for (level, size), those in shared.items():
-        each = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
+        of_size = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
         serve = "serve" if len(those) > 1 else "serves"
         yield info(
-            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several users: "
+            f"{many(len(those), 'last-level cache')}{of_size} (L{level}) {serve} several users: "
             f"{listed(those, between='; ')}.",
             "No cgroup divides a cache; --pressure llc measures what that costs. Use --users so that each has its own.",
             rule="cache_shared",

@@ -101,4 +101,4 @@ def checked_base(base: str) -> str:
 def _numbered_below(number: int) -> list[int]:
     """Return our numbers of the processes with this number in a PID namespace below ours."""
     numbers = {pid: status_of(pid).get("NSpid", "").split() for pid in numbered(Path("/proc"))}
-    return [pid for pid, own in numbers.items() if own[1:] and own[-1] == str(number)]
+    return [pid for pid, ids in numbers.items() if ids[1:] and ids[-1] == str(number)]

@@ -111,8 +111,8 @@ class V1Slice(CgroupSlice):
 
     def _throttled(self) -> Throttled:
         """Read the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
-        own = self._at.get("cpu", self._place_of("cpuacct"))
-        stats = [*cgroupfs.above(own, "cpu.stat")] or [directory / "cpu.stat" for directory in self._quotas]
+        place = self._at.get("cpu", self._place_of("cpuacct"))
+        stats = [*cgroupfs.above(place, "cpu.stat")] or [directory / "cpu.stat" for directory in self._quotas]
         return throttled(stats, "throttled_time", 1)
 
 

@@ -256,9 +256,9 @@ class V2(CgroupBackend):
 
 
 def _tree(mounts: Mounts, base: str | None) -> Tree | None:
-    own = mounts.own.get(V2_HIERARCHY)
+    level = mounts.own.get(V2_HIERARCHY)
     if base is None:
-        return None if own is None else Tree(own, own / default_base())
+        return None if level is None else Tree(level, level / default_base())
     if mounts.v2 is None:
         return None
     home = mounts.v2 / base

@@ -131,14 +131,14 @@ class Tree:
         """Move our processes from a level into the leaf, until no new ones are forked meanwhile."""
         for _ in range(MOVES):
             if strangers := divided(level, ours=False):
-                who = listed(map(described, strangers), 3)
-                raise NotIsolatedError(f"{who} live in {level}, and are not ours to move")
-            own = divided(level, ours=True)
-            if not own:
+                names = listed(map(described, strangers), 3)
+                raise NotIsolatedError(f"{names} live in {level}, and are not ours to move")
+            pids = divided(level, ours=True)
+            if not pids:
                 return
             with contextlib.suppress(FileExistsError):
                 cgroupfs.make(leaf)
-            _move(own, leaf)
+            _move(pids, leaf)
         raise NotIsolatedError(f"processes keep appearing in {level}")
 
     def _leave(self, name: str) -> None:
@@ -199,10 +199,10 @@ def divided(directory: Path, ours: bool) -> list[int]:
 
 def is_ours(pid: int) -> bool:
     """Whether a process is this one or descends from it; 0 stands for one of another PID namespace."""
-    own = os.getpid()
-    while pid > 1 and pid != own:
+    ourselves = os.getpid()
+    while pid > 1 and pid != ourselves:
         pid = parent_of(pid) or 0
-    return pid == own
+    return pid == ourselves
 
 
 def controllers(file: Path) -> frozenset[str]:

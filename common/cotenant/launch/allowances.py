@@ -49,7 +49,9 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     least = {cell: limits.given(of_cell) for cell, of_cell in ranks.items()}
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
-    of_batch_ns = {cell: range_ns(rank.ready.warm_up_ns for rank in of if rank.ready) for cell, of in ranks.items()}
+    of_batch_ns = {
+        cell: range_ns(rank.ready.warm_up_ns for rank in members if rank.ready) for cell, members in ranks.items()
+    }
     load_ns = max(least[cell].batches * (slowest_ns or 0) for cell, (_, slowest_ns) in of_batch_ns.items())
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():

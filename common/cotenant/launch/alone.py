@@ -214,10 +214,10 @@ def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
     processors = {processor.id: processor for processor in machine.processors}
     kinds = defaultdict(list)
     for slice_ in slices:
-        own = [processors[number] for number in slice_.processors]
+        of_slice = [processors[number] for number in slice_.processors]
         kind = (
-            len({processor.core for processor in own}),
-            tuple(sorted((processor.kind, processor.cache_bytes) for processor in own)),
+            len({processor.core for processor in of_slice}),
+            tuple(sorted((processor.kind, processor.cache_bytes) for processor in of_slice)),
             len(slice_.nodes),
             slice_.memory_bytes,
             tuple((device.name, device.memory_bytes, device.node in slice_.nodes) for device in slice_.accelerators),

@@ -46,9 +46,9 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
             return path
     if (program := installed_program(cmd)) is not None:
         return program
-    known = installed_benchmarks()
-    known += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
-    remedy = did_you_mean(cmd.removeprefix("./"), known)
+    names = installed_benchmarks()
+    names += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
+    remedy = did_you_mean(cmd.removeprefix("./"), names)
     raise CotenantError(
         f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
         remedy or "A cmd is a path to an executable, or the name of an installed benchmark.",

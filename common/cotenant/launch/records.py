@@ -183,7 +183,9 @@ def _work_beside(result: LaunchResult, told: Sequence[Told], start: PlannedLaunc
     for place, (tenant, each) in enumerate(zip(result.tenants, told, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
-        beside = [of for other, of in enumerate(spans) if other != place and start.design.are_beside(place, other)]
+        beside = [
+            theirs for other, theirs in enumerate(spans) if other != place and start.design.are_beside(place, other)
+        ]
         others = [*itertools.chain.from_iterable(beside)]
         begin_ns, end_ns = each.load
         claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
@@ -254,7 +256,7 @@ def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
 def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
     sums = {number: block_sums(observations) for number, observations in enumerate(of_tenants)}
-    possible = {number: of for number, of in sums.items() if of is not None}
+    possible = {number: summed for number, summed in sums.items() if summed is not None}
     if result.conducted is None or len(possible) < len(sums):
         return None
     return design.ratio(possible, result.conducted.passed)

@@ -226,10 +226,10 @@ class Tenant:
 
         The numbers of ranks that follow another node are unknown: the first one's log is read.
         """
-        own = rank_log(self.spec.log, rank).name
+        rank_log_name = rank_log(self.spec.log, rank).name
         if self.spec.follows:
-            own = min(_rank_logs(self.spec.log, self.logs), default=own)
-        log = own if self.logs.kind_of(own) else self.spec.log.name
+            rank_log_name = min(_rank_logs(self.spec.log, self.logs), default=rank_log_name)
+        log = rank_log_name if self.logs.kind_of(rank_log_name) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
         return BETWEEN_LINES.join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 

@@ -60,7 +60,9 @@ class Turns:
             place = {devices[0].uuid or devices[0].pci} if devices else {*tenant.spec.slice.processors}
             met = [group for group in groups if group[0] & place]
             groups = [group for group in groups if group not in met]
-            groups.append((place.union(*(at for at, _ in met)), [*chain.from_iterable(of for _, of in met), tenant]))
+            groups.append(
+                (place.union(*(at for at, _ in met)), [*chain.from_iterable(members for _, members in met), tenant])
+            )
         return [tenants for _, tenants in groups]
 
     def _look(self, tenants: Sequence[Tenant]) -> None:

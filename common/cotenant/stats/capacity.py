@@ -92,17 +92,17 @@ def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimat
 
     The spreads have the degrees of freedom of the rounds, or launches: users of one round err together.
     """
-    repeated = [of for of in rows.values() if len(of) > 1]
+    repeated = [rounds for rounds in rows.values() if len(rounds) > 1]
     if not repeated:
-        return {users: CrowdEstimate(users, len(of), means_of(of)) for users, of in rows.items()}
-    freedoms = [len(of) - 1 for of in repeated]
-    of_users = [fmean(variance(row[user] for row in of) for user in of[0]) for of in repeated]
-    of_means = [variance(fmean(row.values()) for row in of) for of in repeated]
+        return {users: CrowdEstimate(users, len(rounds), means_of(rounds)) for users, rounds in rows.items()}
+    freedoms = [len(rounds) - 1 for rounds in repeated]
+    of_users = [fmean(variance(row[user] for row in rounds) for user in rounds[0]) for rounds in repeated]
+    of_means = [variance(fmean(row.values()) for row in rounds) for rounds in repeated]
     spread, mean_spread = (math.sqrt(fmean(variances, freedoms)) for variances in (of_users, of_means))
     made = {}
-    for users, of in rows.items():
-        scale = t_975(sum(freedoms)) / math.sqrt(len(of))
-        made[users] = CrowdEstimate(users, len(of), means_of(of), scale * spread, scale * mean_spread, spread)
+    for users, rounds in rows.items():
+        scale = t_975(sum(freedoms)) / math.sqrt(len(rounds))
+        made[users] = CrowdEstimate(users, len(rounds), means_of(rounds), scale * spread, scale * mean_spread, spread)
     return made
 
 

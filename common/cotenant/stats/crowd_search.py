@@ -86,9 +86,9 @@ class SteadyCrowd:
 
     def take(self, users: int, values: Values) -> None:
         """Take a round in which every counted user has a value."""
-        own = {user: value for user, value in values.items() if user < self._counted}
-        if len(own) == self._counted:
-            self.rounds.append(own)
+        counted = {user: value for user, value in values.items() if user < self._counted}
+        if len(counted) == self._counted:
+            self.rounds.append(counted)
 
     def next_users(self) -> int | None:
         """Return the number of users in the next round; None after the last."""
@@ -119,7 +119,7 @@ class Confirming:
     def limit_to(self, most: int) -> None:
         """Go on with at most `most` users: memory has held no more."""
         self.most = most
-        self.launches = {users: of for users, of in self.launches.items() if users <= most}
+        self.launches = {users: launches for users, launches in self.launches.items() if users <= most}
         self.users = min(self.users, most)
 
     @property

@@ -117,7 +117,7 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     widened by BETWEEN_PROCESSES, which no number of rounds removes, but several slices do, each with processes of its
     own.
     """
-    met = [of for of in _by_round(slices, rounds) if of]
+    met = [of_round for of_round in _by_round(slices, rounds) if of_round]
     if not met:
         return None
     (robust, half_of_robust), (mean, half_of_mean) = _robust(met), over_rounds(list(map(_log_mean, met)))
@@ -201,7 +201,7 @@ def _robust(met: Sequence[Met]) -> tuple[float, float | None]:
 def _log_paired(met: Sequence[Met]) -> float:
     """Return the mean over rounds, without a fifth of them at each end (Tukey and McLaughlin, Sankhya A 25, 1963), of
     the logarithm of B's rate over A's, the mean over the slices; a rate is a block's median."""
-    logs = sorted(fmean(_log_median(b) - _log_median(a) for a, b in of.values()) for of in met)
+    logs = sorted(fmean(_log_median(b) - _log_median(a) for a, b in of_round.values()) for of_round in met)
     cut = int(TRIMMED * len(logs))
     return fmean(logs[cut : len(logs) - cut])
 
@@ -218,8 +218,8 @@ def _log_fast(met: Sequence[Met]) -> float:
     rates: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for of_round in met:
         for place, sides in of_round.items():
-            for own, blocks in zip(rates[place], sides, strict=True):
-                own.extend(rate for block in blocks for rate in block.rates)
+            for gathered, blocks in zip(rates[place], sides, strict=True):
+                gathered.extend(rate for block in blocks for rate in block.rates)
     return fmean(math.log(_reached(b) / _reached(a)) for a, b in rates.values())
 
 

@@ -67,10 +67,10 @@ def _distances(host: str, hosts: Mapping[str, Rates]) -> Iterator[list[float]]:
     for job, rates in hosts[host].items():
         of_job = []
         for uid, rate in rates.items():
-            logs = [math.log(of[job][uid]) for of in others if uid in of.get(job, ())]
+            logs = [math.log(of_host[job][uid]) for of_host in others if uid in of_host.get(job, ())]
             if logs:
-                own = [math.log(rate)] if len(logs) > 1 else []
-                of_job.append(math.log(rate) - median([*logs, *own]))
+                own_logs = [math.log(rate)] if len(logs) > 1 else []
+                of_job.append(math.log(rate) - median([*logs, *own_logs]))
         if of_job:
             yield of_job
 

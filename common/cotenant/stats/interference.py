@@ -98,11 +98,11 @@ def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
     machine: with at least three uids that every job has, the t interval (Student, 1908) is over their means, for what
     this suite keeps. Else, with at least three jobs, it is over the jobs. A job's further launches narrow nothing.
     """
-    known = [(share.value, logs) for share, logs in jobs if share is not None]
-    if not known:
+    measured = [(share.value, logs) for share, logs in jobs if share is not None]
+    if not measured:
         return None
-    centers = logarithms([value for value, _ in known]).tolist()
-    of_uids = [*means_by_uid([logs for _, logs in known]).values()]
+    centers = logarithms([value for value, _ in measured]).tolist()
+    of_uids = [*means_by_uid([logs for _, logs in measured]).values()]
     if len(of_uids) >= INTERVAL_LAUNCHES:
         return _kept(fmean(centers), of_uids)
     return _kept(fmean(centers), centers, over="jobs")
@@ -143,9 +143,12 @@ def mix_measures(
     of_uids = [*by_uid(kept).values()]
     if not of_uids:
         return None
-    stp, antt = _over([sum(of) for of in of_uids]), _over([fmean(1 / each for each in of) for of in of_uids])
+    stp, antt = (
+        _over([sum(of_uid) for of_uid in of_uids]),
+        _over([fmean(1 / share for share in of_uid) for of_uid in of_uids]),
+    )
     # The least over the greatest of each launch would be below 1 for equal ones, too.
-    differ = differences([[math.log(each) for each in of] for of in of_uids])
+    differ = differences([[math.log(share) for share in of_uid] for of_uid in of_uids])
     even = min(of_uids[0]) / max(of_uids[0]) if differ is None else differ.range
     fairness = Kept(even, None, stp.n, "launches")
     worst = min(progress, key=lambda tenant: progress[tenant].value)
@@ -209,8 +212,10 @@ def suite_score(
     if not present:
         return SuiteScore(None, None, (), missing)
     logs = [logarithms(list(rates[name].values())) - math.log(targets[name]) for name in present]
-    launches = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
+    launches = [
+        dict(zip(rates[name], of_benchmark, strict=True)) for name, of_benchmark in zip(present, logs, strict=True)
+    ]
     shares = [weight[name] / sum(weight[other] for other in present) for name in present]
-    center = sum(share * float(of.mean()) for share, of in zip(shares, logs, strict=True))
+    center = sum(share * float(of_benchmark.mean()) for share, of_benchmark in zip(shares, logs, strict=True))
     interval = interval_around(center, [*means_by_uid(launches, shares).values()])
     return SuiteScore(math.exp(center), interval, present, missing)

@@ -74,8 +74,8 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
     """
     ordered = sorted(points)
 
-    def squares(of: Hinge) -> float:
-        return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - share) ** 2 for x, share in ordered)
+    def squares(candidate: Hinge) -> float:
+        return sum((1 - candidate.slope * max(0.0, x - (candidate.knee or 0.0)) - share) ** 2 for x, share in ordered)
 
     xs = sorted({x for x, _ in ordered})
     candidates = [Hinge(0.0, None)]
@@ -88,4 +88,4 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
             slope, height = linear_regression(*zip(*beyond, strict=True))
             if slope < 0 and before <= (knee := (1 - height) / slope) <= after:
                 candidates.append(Hinge(-slope, knee))
-    return min((each for each in candidates if each.slope >= 0), key=squares)
+    return min((candidate for candidate in candidates if candidate.slope >= 0), key=squares)

@@ -131,9 +131,9 @@ def ecc(facts: Facts) -> Inspection:
     """Device memory that corrects its errors, and errors that it could not correct."""
     if not facts.devices:
         return None
-    known = [state for state in facts.devices if state.ecc is not None]
-    off = [state.index for state in known if not state.ecc]
-    text = "not known" if not known else "on" if not off else "off" if len(off) == len(known) else "differs"
+    states = [state for state in facts.devices if state.ecc is not None]
+    off = [state.index for state in states if not state.ecc]
+    text = "not known" if not states else "on" if not off else "off" if len(off) == len(states) else "differs"
     if bad := [state for state in facts.devices if state.uncorrected_errors]:
         errors = listed(f"{state.uncorrected_errors} on device {state.index}" for state in bad)
         yield error(
@@ -147,7 +147,7 @@ def ecc(facts: Facts) -> Inspection:
             "nvidia-smi --gpu-reset, or reboot.",
             rule="memory_repair_pending",
         )
-    if off and len(off) < len(known):
+    if off and len(off) < len(states):
         yield warning(
             f"ECC is off on devices {listed(off)} and on on the others: their memory is not equally fast.",
             "nvidia-smi -e 1, then reset or reboot.",

@@ -92,9 +92,9 @@ def device_elsewhere(record: Record) -> Finding | None:
 def device_in_use(record: Record) -> Finding | None:
     """Other programs' processes on this tenant's devices while it was timed."""
     devices = record.meters.get("devices") or {}
-    own = [devices[uuid] for uuid in record.isolation.planned.get("accelerators", []) if uuid in devices]
+    of_tenant = [devices[uuid] for uuid in record.isolation.planned.get("accelerators", []) if uuid in devices]
     # Meters see no partitions: a process on any partition of a device may be beside it.
-    used = own or list(devices.values())
+    used = of_tenant or list(devices.values())
     users = [
         f"{process['name']} (pid {process['pid']}) on device {device['index']}"
         for device in used
