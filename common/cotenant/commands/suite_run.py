@@ -189,16 +189,18 @@ def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
 def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
-    last_launches = [last.get(start.names[0]) for start in suite.starts]
-    by_blocks = [start.design.takes_turns or bool(start.design.refusal) for start in suite.starts]
+    last_launches = [last.get(launch.names[0]) for launch in suite.starts]
+    by_blocks = [launch.design.takes_turns or bool(launch.design.refusal) for launch in suite.starts]
     seconds = [
-        launch.seconds if launch is not None and launch.by_blocks is alike else None
-        for alike, launch in zip(by_blocks, last_launches, strict=True)
+        past.seconds if past is not None and past.by_blocks is alike else None
+        for alike, past in zip(by_blocks, last_launches, strict=True)
     ]
     estimated = [None] * len(seconds) if all(seconds) else suite.estimates_s()
     return [
-        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, took or estimate, took is None)
-        for start, took, estimate in zip(suite.starts, seconds, estimated, strict=True)
+        Planned(
+            f"{launch.cell.label} alone" if launch.solo else launch.label, launch.solo, took or estimate, took is None
+        )
+        for launch, took, estimate in zip(suite.starts, seconds, estimated, strict=True)
     ]
 
 

@@ -25,14 +25,14 @@ from cotenant.results.decoded import list_of, mapping_of
 Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 
-def waiting_s(starts: Sequence[PlannedLaunch], start: PlannedLaunch, limits: Limits) -> float:
+def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Limits) -> float:
     """Return the most seconds that a node waits for node 0: launches before this one may have no part here."""
-    before = starts[: [each.key for each in starts].index(start.key)]
+    before = starts[: [each.key for each in starts].index(launch.key)]
     absent = itertools.takewhile(lambda each: each.follows is None, reversed(before))
     return limits.ready_limit_s + sum(limits.of_job(each.timeout_s).timeout_s for each in absent)
 
 
-def node_variable(suite: PreparedSuite, start: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
+def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
     """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back.
 
     All have to be READY within `ready_s`; another node waits up to `wait_s` for node 0.
@@ -47,14 +47,14 @@ def node_variable(suite: PreparedSuite, start: PlannedLaunch, ready_s: float, wa
     def variable(spec: TenantSpec, read_back: ReadBack) -> dict[str, str]:
         facts = {
             "node": cluster.node,
-            "nodes": start.cell.nodes or cluster.nodes,
+            "nodes": launch.cell.nodes or cluster.nodes,
             "hostname": socket.gethostname(),
             "boot": boot_id(),
-            "index": keys.index(start.key),
-            "launch": start.label,
+            "index": keys.index(launch.key),
+            "launch": launch.label,
             "conditions": conditions,
             "ready_s": ready_s,
-            "ready_by_s": time.monotonic() + (wait_s if start.follows else ready_s),
+            "ready_by_s": time.monotonic() + (wait_s if launch.follows else ready_s),
             "isolation": enclosed(spec, read_back, suite.backend, 1),
             "slurm": held(),
         }

@@ -51,13 +51,13 @@ class SuiteLaunches:
         self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
         self._uids: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._suite = PreparedSuite(self._of_users(self.step), machine)
-        start, *others = self._suite.starts
+        launch, *others = self._suite.starts
         (job,) = options.jobs
         if others or len(expand(job)) > 1:
             raise CotenantError(f"{job.name} has several cells.", "Choose a job of one cell by --name.")
         if job.group != "student":
             raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
-        self.label = start.label
+        self.label = launch.label
         self.tenancy = "\n".join([tenancy(self._suite), *callers_part(self._suite)])
 
     def holds_memory(self) -> bool:

@@ -42,23 +42,23 @@ def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
     return COMPILED_BYTES_S * elapsed_s / (count * len(source))
 
 
-def starting_s(start: PlannedLaunch, times: float) -> float:
+def starting_s(launch: PlannedLaunch, times: float) -> float:
     """Return a launch's seconds beside the measured ones; `times` is the slowness. Sharers of a processor wait."""
-    on_devices = any(spec.slice.accelerators for spec in start.specs)
-    return STARTING_S * times * start.sharers + (CONTEXTS_S if on_devices else 0.0)
+    on_devices = any(spec.slice.accelerators for spec in launch.specs)
+    return STARTING_S * times * launch.sharers + (CONTEXTS_S if on_devices else 0.0)
 
 
-def usual_s(start: PlannedLaunch) -> float:
+def usual_s(launch: PlannedLaunch) -> float:
     """Return the most seconds that a launch measures if the suite's time is not limited."""
-    return start.design.usual_ns(len(start.specs)) / 1e9
+    return launch.design.usual_ns(len(launch.specs)) / 1e9
 
 
-def measured_s(start: PlannedLaunch, limits: Limits) -> float | None:
+def measured_s(launch: PlannedLaunch, limits: Limits) -> float | None:
     """Return the seconds that a launch measures under these limits; None if its job only gives counts."""
-    if start.design.takes_turns:
-        return limits.settle_s + (limits.budget_s or usual_s(start))
+    if launch.design.takes_turns:
+        return limits.settle_s + (limits.budget_s or usual_s(launch))
     said_s = limits.budget_s or limits.at_least_s
-    return limits.settle_s + said_s + QUICK_KEPT_S * len(start.goes_on) if said_s else None
+    return limits.settle_s + said_s + QUICK_KEPT_S * len(launch.goes_on) if said_s else None
 
 
 class Pace:
@@ -79,15 +79,15 @@ class Pace:
         free_s = self._until_s - self._clock_s() - sum(map(self.starting_s, left))
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
-    def took(self, start: PlannedLaunch, seconds: float) -> None:
+    def took(self, launch: PlannedLaunch, seconds: float) -> None:
         """Learn a launch's seconds beside the measured ones."""
-        self._estimated_s += starting_s(start, self._times)
+        self._estimated_s += starting_s(launch, self._times)
         self._taken_s += seconds
 
-    def starting_s(self, start: PlannedLaunch) -> float:
+    def starting_s(self, launch: PlannedLaunch) -> float:
         """Return a launch's estimated seconds beside the measured ones, corrected by the launches so far."""
         corrected = self._taken_s / self._estimated_s if self._estimated_s else 1.0
-        return corrected * starting_s(start, self._times)
+        return corrected * starting_s(launch, self._times)
 
 
 def estimates_s(
@@ -95,10 +95,10 @@ def estimates_s(
 ) -> list[float | None]:
     """Return the estimated seconds of each launch; None if its job counts its own observations."""
     part = 1.0 if pace is None else pace.part(starts)
-    measuring = (measured_s(start, limits) if pace is None else part * usual_s(start) for start in starts)
+    measuring = (measured_s(launch, limits) if pace is None else part * usual_s(launch) for launch in starts)
     return [
-        None if load_s is None else starting_s(start, times) + load_s
-        for start, load_s in zip(starts, measuring, strict=True)
+        None if load_s is None else starting_s(launch, times) + load_s
+        for launch, load_s in zip(starts, measuring, strict=True)
     ]
 
 

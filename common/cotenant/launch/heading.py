@@ -48,28 +48,28 @@ def tenancy(suite: PreparedSuite) -> str:
 
 def callers_part(suite: PreparedSuite) -> list[str]:
     """Return the Python that copies of a command find, and their number of threads, unless the caller sets it."""
-    commands = [program.cell.job.foreign for start in suite.starts for program in start.programs]
+    commands = [program.cell.job.foreign for launch in suite.starts for program in launch.programs]
     names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
     if not names or suite.options.image is not None:
         return []
     pythons = [line for line in dict.fromkeys(map(callers_python, names)) if line]
-    environments = [spec.environment for start in suite.starts for spec in start.specs]
+    environments = [spec.environment for launch in suite.starts for spec in launch.specs]
     threads = sorted({int(each[OMP]) for each in environments if OMP in each})
     ours = f"{OMP}={format_list(threads)} in each copy, as many as its slice has processors; a value of yours stays"
     return [*pythons, *([ours] if threads else [])]
 
 
 def _launches(suite: PreparedSuite) -> str:
-    alone = sum(start.solo for start in suite.starts)
+    alone = sum(launch.solo for launch in suite.starts)
     launches, kind = many(len(suite.starts), "launch"), suite.options.baseline
     if suite.options.repetitions > 1:
         launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
         return launches
-    if any(start.design.takes_turns for start in suite.starts):
+    if any(launch.design.takes_turns for launch in suite.starts):
         by_turns = "the rate each keeps is measured within them, by turns"
         return f"{launches} (baseline blocks: {by_turns})"
-    if refusals := [start.design.refusal for start in suite.starts if start.goes_on]:
+    if refusals := [launch.design.refusal for launch in suite.starts if launch.goes_on]:
         kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"
         return f"{launches} (baseline quick: {kinds}; no blocks, as {refusals[0]})"
     if not alone:

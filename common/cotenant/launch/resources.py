@@ -35,7 +35,7 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
     raise_limit()
     output = Output(paths.output)
     stack.callback(output.close)
-    image, tenants = suite.options.image, {spec.slice.tenant for start in suite.starts for spec in start.specs}
+    image, tenants = suite.options.image, {spec.slice.tenant for launch in suite.starts for spec in launch.specs}
     removal = [] if image is None else image.removal(str(run), sorted(tenants))
     reaper = Reaper(str(run), backend.location(), paths.own, output.directory, removal)
     # The reaper comes first and is dismissed last, so that it knows of everything that is made.

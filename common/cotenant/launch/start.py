@@ -164,12 +164,12 @@ class Resolver:
             if cell.nodes <= self._nodes
             if not self._sizing.is_too_large(cell)
         ]
-        together += (start for mix in self._mixes if not self._why_not(mix) for start in self._of_mix(mix))
+        together += (launch for mix in self._mixes if not self._why_not(mix) for launch in self._of_mix(mix))
         if self._options.duet is not None:
             together.append(self._of_duet(self._options.duet))
         starts: dict[tuple[str, tuple[int, ...]], PlannedLaunch] = {}
-        for start in chain.from_iterable(map(self._with_others, together)):
-            starts.setdefault((start.label, start.stands_for), start)
+        for launch in chain.from_iterable(map(self._with_others, together)):
+            starts.setdefault((launch.label, launch.stands_for), launch)
         if not starts:
             raise CotenantError("No job is left to run.", " ".join(self.left_out()))
         _check_labels(starts.values())
@@ -264,8 +264,8 @@ class Resolver:
             programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
             of_tenants = tuple(programs[label] for label in labels)
             name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
-            start = self._together(name, of_tenants, slices, name, met)
-            yield replace(start, timeout_s=mix.timeout_s or start.timeout_s)
+            launch = self._together(name, of_tenants, slices, name, met)
+            yield replace(launch, timeout_s=mix.timeout_s or launch.timeout_s)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
         """Return a mix's pairs in groups, one for each launch, by the peak memory of each job in the newest launches
@@ -318,13 +318,13 @@ class Resolver:
         """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options, cells = self._options, [program.cell.label for program in programs]
         by_blocks = options.baseline == "blocks" and len(programs) > 1
-        start = replace(self._start(label, programs, slices, self._design(by_blocks, pairs)), mix=mix)
-        if start.design.failure or not by_blocks:
-            return start
+        launch = replace(self._start(label, programs, slices, self._design(by_blocks, pairs)), mix=mix)
+        if launch.design.failure or not by_blocks:
+            return launch
         goes_on = one_of_each_kind(slices, self._machine, cells)
         # A neighbour of ours needs no baseline.
         alone = tuple(each for each in goes_on if programs[each.tenant].cell.job not in options.neighbours)
-        return replace(start, goes_on=alone)
+        return replace(launch, goes_on=alone)
 
     def _design(self, by_blocks: bool, pairs: tuple[Pair, ...]) -> Design:
         options = self._options
@@ -350,13 +350,13 @@ class Resolver:
         longest_s = max(program.cell.job.timeout_s or 0.0 for program in programs)
         return PlannedLaunch(label, design, users, findings, timeout_s=longest_s or None)
 
-    def _with_others(self, start: PlannedLaunch) -> Iterator[PlannedLaunch]:
+    def _with_others(self, launch: PlannedLaunch) -> Iterator[PlannedLaunch]:
         """Yield a launch, then with a whole baseline a launch of each of its tenants alone, so that the machine's state
         is the same."""
-        yield start
-        if self._options.baseline != "whole" or len(start.users) < 2:
+        yield launch
+        if self._options.baseline != "whole" or len(launch.users) < 2:
             return
-        for user in start.users:
+        for user in launch.users:
             if user.program.cell.job not in self._options.neighbours:
                 alone = self._start(user.cell + SOLO, (user.program,), (user.slice.alone,))
                 yield replace(alone, baseline="whole", stands_for=(user.slice.tenant,))
@@ -425,12 +425,12 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 
 def _check_labels(starts: Collection[PlannedLaunch]) -> None:
     """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
-    jobs = {start.label for start in starts if not start.solo and not start.mix}
-    turns = (start.of_turn(each) for start in starts for each in start.goes_on)
-    for start in chain(chain.from_iterable(start.met for start in starts), turns):
-        for name, program in zip(start.names, start.programs, strict=True):
-            if (start.solo or start.mix) and name in jobs:
-                where = f"in the mix '{start.mix}'" if start.mix else "alone"
+    jobs = {launch.label for launch in starts if not launch.solo and not launch.mix}
+    turns = (launch.of_turn(each) for launch in starts for each in launch.goes_on)
+    for launch in chain(chain.from_iterable(launch.met for launch in starts), turns):
+        for name, program in zip(launch.names, launch.programs, strict=True):
+            if (launch.solo or launch.mix) and name in jobs:
+                where = f"in the mix '{launch.mix}'" if launch.mix else "alone"
                 raise CotenantError(
                     f"Job '{name}' has the name of a launch of a user of '{program.cell.label}' {where}.",
                     "Rename one, or choose one of them with --name.",

@@ -38,15 +38,15 @@ class Tuner:
         """Raises CotenantError for a job that cannot be started here, or names no batch size."""
         self._options, self._machine = replace(options, jobs=(job,), mixes=()), machine
         suite = PreparedSuite(self._options, machine)
-        start, *others = suite.starts
-        size = number_behind(start.specs[0].command, *BATCH_FLAGS)
+        launch, *others = suite.starts
+        size = number_behind(launch.specs[0].command, *BATCH_FLAGS)
         if others or len(expand(job)) > 1:
             raise CotenantError(
                 f"{job.name} has several cells.", "Tune a job file in which each cell is a job of its own."
             )
         if not size:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
-        self._base, self._command, self.tenancy = start.cell, start.command, tenancy(suite)
+        self._base, self._command, self.tenancy = launch.cell, launch.command, tenancy(suite)
         self.search, self.unit, self.ended = Search(size), "", ""
 
     def trials(self, end_s: float, tell: Callable[[str], None]) -> Iterator[Trial]:
