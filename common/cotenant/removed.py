@@ -38,7 +38,7 @@ REMOVED: dict[str, str] = {
     "verify --key": "Check the signature with the tool that made it, then the archive without the flag.",
     "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
     "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
-    "--baseline quick": "Leave it out: where blocks cannot be had, launches end with short runs of one user alone.",
+    "--baseline quick": "Leave it out: if blocks are impossible, launches end with short runs of one user alone.",
     "--isolation systemd": "Use --isolation v2: the run starts itself again in a scope of systemd's if it has to.",
     "--baseline merged": "Use --baseline blocks, or --duet to compare two commands.",
     "--confirm": "Launch both again, best by turns, and compare the new launches; --duet compares two by turns itself.",

@@ -71,7 +71,7 @@ def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
     result = turning.launch(*COUNTED, design=AllAtOnce(WHY))
     assert outcomes(result) == ["completed", "completed"]
     assert [*went_on(result).turns] == [0]
-    assert went_on(result).missed == {1: "nothing here can hold it still until nobody else runs"}
+    assert went_on(result).missed == {1: "nothing here can hold it still until no other user runs"}
 
 
 def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(

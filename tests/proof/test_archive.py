@@ -172,7 +172,7 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
         ({"meters": {"compute": 5}}, "it holds numbers that no run writes"),
         (
             {"observations": [row | {"kept": False} for row in rows]},
-            "its statistics are not those of its observations",
+            "its statistics do not follow from its observations",
         ),
     ]
     for change, sentence in changes:
@@ -197,7 +197,7 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
     for journal, sentence in (
         (start + second + first, misplaced),
         (start + second, misplaced),
-        (start + first, "The journal does not end where the archive says."),
+        (start + first, "The journal does not have the end that the archive names."),
     ):
         assert sentence in wrong(forge(suite, tmp_path, {FILE: journal}))["journal"][0]
 

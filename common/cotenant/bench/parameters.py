@@ -61,7 +61,7 @@ class BenchmarkParameters:
     )
     data: Path | None = flag(None, help="read the input from files in this directory, not from a random batch")
     compile: bool | CompileMode = flag(False, help="compile the models by torch.compile, in this mode")
-    channels_last: bool | None = flag(None, help="channels_last memory format; by default where it is faster")
+    channels_last: bool | None = flag(None, help="channels_last memory format; by default if it is faster")
     cached_batch: bool = flag(False, help="train on the first batch alone: the rate without input")
     deterministic: bool = flag(False, help="only kernels that give the same bits for the same seed")
 

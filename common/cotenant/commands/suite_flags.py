@@ -65,7 +65,7 @@ def _add_jobs_further(parser: Parser) -> None:
     add = parser.add_rare_group("what runs, further").add_argument
     over = "each chosen job as one model over N devices (without accelerators: ranks), 0 for all; not a copy on each"
     add("--devices", type=int, metavar="N", help=over)
-    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a user's device memory)"
+    small = "batch sizes of this class for jobs that name $BATCH_SIZE (default: the class of a user's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add_flags(add, "--uid", "--repetitions")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")

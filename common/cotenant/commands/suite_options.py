@@ -213,7 +213,7 @@ def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job,
         names = listed(job.stem for job in jobs)
         raise CotenantError(
             f"--devices: {names} cannot train one model over several devices.",
-            'Jobs with "cgroup": "all" can, such as those of --jobs lambda that end in _all.',
+            'Jobs with "cgroup": "all" can, such as the jobs of --jobs lambda with names in _all.',
         )
     return whole
 

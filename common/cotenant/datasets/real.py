@@ -189,7 +189,7 @@ def _laid_out(request: SetRequest, local_archives: Mapping[str, Path]) -> dict[s
             f"{request.title} cannot be unpacked: of {', '.join(path.name for path in paths)} one {error}.",
             f"{removed} was removed: start again, with another --mirror URL or --from DIR."
             if doubtful
-            else "Look whether the files are those of the sources in docs/datasets.md, and report it if they are.",
+            else "Compare the files with the sources in docs/datasets.md; if they are the same, report it.",
         ) from error
 
 

@@ -38,7 +38,7 @@ OF_V2 = {
     "oom_group_kills": "Linux 5.17",
 }
 OF_V1 = {
-    "processor_ns": "the v1 controller cpuacct, and no quota on cpu above us where both are mounted together",
+    "processor_ns": "the v1 controller cpuacct, and no quota on cpu above us if both are mounted together",
     "throttled": "the v1 controller cpu, mounted",
     WEIGHT: "the v1 controller cpu, mounted, and no quota on it above us",
     "swap": "swapaccount=1 on the kernel's command line",

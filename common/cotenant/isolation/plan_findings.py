@@ -177,7 +177,7 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
         parts = len({slice_.accelerators for slice_ in slices})
         whose, flag = ("user", "--users") if parts == len(slices) else ("slice", "--slices")
         yield info(
-            f"{len(idle)} of {total} devices stay idle: they do not divide by {many(parts, whose)}.",
+            f"{len(idle)} of {total} devices stay idle: {total} cannot be divided evenly by {many(parts, whose)}.",
             f"Use {flag} {total} for one each.",
             rule="devices_idle",
         )
@@ -197,7 +197,7 @@ def _distance_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fi
     if far:
         yield warning(
             f"The processors of {_tenants(far)} lie on another NUMA node than a device of theirs.",
-            "Use fewer --users where one node has most of the devices.",
+            "Use fewer --users if one node has most of the devices.",
             rule="device_on_other_node",
         )
 

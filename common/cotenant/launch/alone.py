@@ -156,7 +156,7 @@ class AloneTurns:
                 self._missed[tenant.index] = "it ended before its turn alone"
                 continue
             if not held:
-                self._missed[tenant.index] = "a user whose turn was to come was not held still"
+                self._missed[tenant.index] = "another user was not held still before its turn"
             self.release(tenant)
             on_devices = bool(tenant.spec.slice.accelerators)
             self._from_ns = now_ns + (AFTER_THAW_ON_DEVICES_NS if on_devices else AFTER_THAW_NS)
@@ -172,7 +172,7 @@ class AloneTurns:
         if left_s < 0:
             return "--timeout leaves no time to observe it alone"
         if (self._waiting or tenant.several) and tenant.live.held_by is None:
-            return "nothing here can hold it still until nobody else runs"
+            return "nothing here can hold it still until no other user runs"
         return ""
 
     def _hold(self, tenant: Tenant) -> None:

@@ -23,7 +23,7 @@ from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import mounted_systems, read_text
 from cotenant.text import listed
 
-REMEDY = "Remove it by hand, as root where it is another user's."
+REMEDY = "Remove it by hand, as root if it belongs to another user."
 MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 SOCKET_PATH_BYTES = 107
 SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/dt4095/pymp-12345678/listener-12345678")

@@ -204,12 +204,12 @@ class Rank:
         """Return an observation in the form of a record. Raises ProtocolError if it cannot follow `before`."""
         go = self._given
         if message.index != len(before) or message.index >= go.given.repeat:
-            raise ProtocolError(f"observation {message.index} where {len(before)} of {go.given.repeat} are known")
+            raise ProtocolError(f"observation {message.index} after {len(before)} of {go.given.repeat}")
         begin_ns = before[-1].end_ns if before else go.t0_ns
         if not begin_ns <= message.start_ns < message.end_ns <= time.perf_counter_ns():
             raise ProtocolError(
                 f"observation {message.index} from {message.start_ns} to {message.end_ns} ns does not lie between "
-                f"{begin_ns} ns and now: times are those of CLOCK_MONOTONIC"
+                f"{begin_ns} ns and now: times must be read from CLOCK_MONOTONIC"
             )
         return Observed(
             message.start_ns,

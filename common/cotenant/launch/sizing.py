@@ -74,7 +74,7 @@ class Sizing:
             if names:
                 part = "" if not plan.device_share_bytes else f" ({gib(plan.device_share_bytes)} of a device each)"
                 where = self.class_of(of_group[0]) or f"less than {next(iter(MEMORY_CLASSES))}"
-                reason = f"{self._table.path} has no batch size of theirs for {where}{part}"
+                reason = f"{self._table.path} has no batch sizes for these jobs and {where}{part}"
                 yield f"{', '.join(names)}: left out, as {reason}; --memory-class names another class."
 
 

@@ -16,7 +16,7 @@ def head_width(width: int, heads: int, kv_heads: int) -> int:
     if width % heads or heads % kv_heads:
         raise CotenantError(
             f"A width of {width} cannot be shared by {heads} heads, with {kv_heads} of keys and values.",
-            "Give a width that is a multiple of the heads, and heads that are a multiple of those of keys and values.",
+            "Give a width that is a multiple of the heads, which are a multiple of the heads of keys and values.",
         )
     return width // heads
 

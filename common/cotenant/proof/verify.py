@@ -62,7 +62,7 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     launches = [entry for entry in journal.entries if isinstance(entry, Launched)]
     wrong = [] if journal.entries else ["There is no journal: nothing says which launches there were."]
     if journal.head != manifest.journal_head:
-        wrong.append("The journal does not end where the archive says.")
+        wrong.append("The journal does not have the end that the archive names.")
     wrong += [sentence for launch in launches for sentence in _wrong_records(launch, members)]
     known = {name for launch in launches for name in launch.records}
     foreign = [name for name in members if name.endswith(RECORD) and name not in known]
@@ -130,7 +130,7 @@ def _wrong_statistics(record: Record, earlier: Sequence[Record]) -> Iterator[str
     made = (record.train, record.train_item, record.statistics, record.kept)
     for now, written in zip((*numbers_of(measured), kept), made, strict=True):
         if (now is None) != (written is None):
-            yield "its statistics are not those of its observations."
+            yield "its statistics do not follow from its observations."
         elif now is not None:
             yield from _other_values(_plain(now), _plain(written))
     bare = msgspec.structs.replace(record, meters=record.meters | {"scaling": {}})

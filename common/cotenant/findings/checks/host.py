@@ -183,7 +183,7 @@ def free_memory(facts: Facts) -> Inspection:
         return f"{text}, {gib(promised)} of it promised to users"
     yield warning(
         f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
-        f"users that use all of their memory would exhaust that of {whose}.",
+        f"users that fill their slices would exhaust the memory of {whose}.",
         "End what else uses memory, or keep more back with --reserve.",
         rule="memory_taken",
         # A tenant killed for memory has no rate.
