@@ -141,7 +141,7 @@ def test_a_comparison_is_that_of_the_command(sample: Path, capsys: Capture) -> N
     a, b = sample / "A", sample / "B"
     compared = cotenant.compare(a, b)
     document = json.loads(call(capsys, "compare", a, b, "--json")[1])
-    assert (compared.lines[0].verdict.value, compared.apart) == (document["lines"][0]["verdict"], document["apart"])
+    assert (compared.lines[0].verdict.value, [compared.apart]) == (document["rows"][0]["verdict"], document["notes"])
     assert cotenant.compare(cotenant.load(a), cotenant.load(b)) == compared
     assert cotenant.compare(a, b, margin=0.1).lines[0].verdict == cotenant.Verdict.SAME
     assert cotenant.compare(a, b, noise=a).lines[0].comparison == compared.lines[0].comparison
