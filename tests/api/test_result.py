@@ -81,7 +81,7 @@ def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys
     assert [[str("" if value is None else value) for value in row] for row in frame.rows()] == [
         list(row.values()) for row in read
     ]
-    assert table._repr_html_().count("<tr>") > len(drawn(table.grid).shown_rows)
+    assert table._repr_html_().count("<tr>") > sum(len(group.lines) for group in drawn(table.view))
 
 
 def test_every_table_on_what_neighbours_cost_has_a_name() -> None:

@@ -65,7 +65,7 @@ def report(given: argparse.Namespace) -> int:
 
 def _say(table: ResultTable, form: str) -> None:
     warn(*table.notes)
-    tell_grid(table.grid, form)
+    tell_grid(table.view, form)
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:

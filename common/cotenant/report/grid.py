@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cotenant.report import numbers
-from cotenant.report.view import BLANK, COMMAND, STYLES, Cell, Seen, Value, Words
+from cotenant.report import numbers, view
+from cotenant.report.view import BLANK, COMMAND, STYLES, Cell, Seen, Value, View, Words
 
 __all__ = [
     "BLANK",
@@ -30,10 +30,10 @@ __all__ = [
     "measured_columns",
     "number",
     "place_columns",
-    "present",
     "row",
     "table",
     "text_column",
+    "view_of",
     "word",
 ]
 
@@ -149,9 +149,25 @@ class Grid:
         return [row for row in self.rows if row.cells]
 
 
-def present(columns: Sequence[Column[Any]], rows: Sequence[Row]) -> list[Column[Any]]:
-    """Return the columns without the optional ones in which no row has anything."""
-    return [column for column in columns if not column.optional or any(row.has(column) for row in rows)]
+def view_of(shown: View | Grid) -> View:
+    """Return a grid as a view."""
+    if isinstance(shown, View):
+        return shown
+    columns = [
+        view.Column(of.heading, str(at), lambda cell: cell, of.left, of.optional, of.seen, of.words, of.least)
+        for at, of in enumerate(shown.columns)
+    ]
+    groups = [
+        view.RowGroup([_cells(shown.columns, row) for row in group.shown_rows], group.title, group.facts, group.notes)
+        for group in shown.groups
+    ]
+    rows = [row.record for row in shown.rows if row.record]
+    fields, below = dict.fromkeys(shown.fields, ""), lambda row: row["below"]
+    return View("", fields, rows, columns, groups, shown.title, shown.notes, below, shown.joined)
+
+
+def _cells(columns: Sequence[Column[Any]], row: Row) -> dict[str, Any]:
+    return {str(at): row.cells[of] for at, of in enumerate(columns) if of in row.cells} | {"below": row.notes}
 
 
 def table(

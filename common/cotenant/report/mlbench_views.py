@@ -189,7 +189,11 @@ def report_page(report: Report) -> str:
     ]
     if report.price is not None:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
-    grids = [results_grid(report), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
+    grids: list[View | Grid] = [
+        results_grid(report),
+        failures_grid(report),
+        *([_devices_grid(report)] if report.matrix else []),
+    ]
     missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
     sections = [Section("", (), grid) for grid in grids]
     words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
