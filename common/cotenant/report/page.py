@@ -17,7 +17,7 @@ from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_sentences, duets_grid
 from cotenant.report.grid import Grid
-from cotenant.report.hosts import host_sentences, hosts_grid, jobs_on_hosts_grid
+from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
 from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.kept import QUICK
@@ -91,8 +91,8 @@ def page(
         subtitle=_subtitle(summary),
         cards=[*(_score_cards(against) if against else ()), *_host_cards(summary, findings)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
-        hosts=hosts_grid(summary),
-        jobs_on_hosts=jobs_on_hosts_grid(summary),
+        hosts=hosts_view(summary),
+        jobs_on_hosts=jobs_on_hosts(summary),
         duets=duets_grid(summary.in_duets),
         of_duets=OF_DUETS,
         results=jobs_grid(summary, against.targets if against else {}),
