@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from commands.calling import Capture, call, write
 from cotenant.finding import Finding
 from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
-from cotenant.results.decoded import Decoded
 from cotenant.results.last import last_launches
-from report.making import fields_of, launch, solo, text_of
+from report.making import launch, solo, text_of
 from tenants.suites import TENANTS, job
 
 TASK = '''"""Learns nothing (Nobody 2026):
@@ -102,7 +101,7 @@ def test_a_launch_that_was_to_be_by_blocks_says_how_long_another_such_one_takes(
     lacking = Finding("no_blocks", "info", "There were none.", "")
     by_blocks = [replace(record, findings=[*record.findings, lacking]) for record in launch("blocks")]
     records = [*by_blocks, *launch("without")]
-    found = last_launches([Decoded(fields_of(record)) for record in records], records[0].suite)
+    found = last_launches(records, records[0].suite)
     assert {name: each.by_blocks for name, each in found.items()} == {"blocks": True, "without": False}
 
 

@@ -162,15 +162,15 @@ def test_programs_read_rows_and_the_meanings_of_their_columns() -> None:
         "rows": [{name: line("vae").get(name) for name in FIELDS}],
         "notes": ["left out"],
         "sentences": ["said"],
-        "parts": [
-            {
+        "parts": {
+            "more": {
                 "schema": "cotenant-view-1",
                 "view": "more",
                 "columns": {"at": "a time"},
                 "rows": [{"at": "2026-01-02T00:00:00Z"}],
                 "notes": [],
             }
-        ],
+        },
     }
     assert json.loads(as_json(View("empty", FIELDS)))["rows"] == []
     with pytest.raises(ValueError, match="JSON"):

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cotenant.api.loading import load
 from cotenant.api.records import is_meant, no_record, refused, unvouched
 from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser, add_records
@@ -19,9 +18,9 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.frames import pl
 from cotenant.report.trackers import TRACKERS
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
-from cotenant.results.decoded import Skipped
 from cotenant.results.exports import OTHER_FILE, WRITERS, write
 from cotenant.results.read import observation_frames, read_tables
+from cotenant.results.skipped import Skipped
 from cotenant.results.store import prepare_directory, write_named
 from cotenant.results.table import Table
 
@@ -44,6 +43,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _write_tracked(given: argparse.Namespace, form: str) -> int:
+    from cotenant.api.loading import load  # rows of records need nothing that computes
+
     result = load(*spooled(given.places), suite=given.suite, name=given.job, tell=warn)
     warn(*result.summary.notes)
     files = TRACKERS[form](result.summary, given.out)

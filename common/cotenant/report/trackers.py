@@ -17,9 +17,8 @@ import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.results.columns import TENANT
-from cotenant.results.decoded import part_of
 from cotenant.results.read import again
-from cotenant.results.record import Whole, counts
+from cotenant.results.record import counts
 from cotenant.text import listed, printable
 
 if TYPE_CHECKING:
@@ -181,10 +180,9 @@ def _runs(user: TrackedUser) -> Iterator[dict[str, Any]]:
     """Yield pyperf's runs: of each launch the seconds per step of observations beside all users."""
     members = user.job.members.where(TENANT.eq(user.user))
     for row, record in again(members):
-        steps, skip = (part_of(record.at(name), Whole) or 0 for name in ("number", "skip"))
-        steps = max(steps, 1)
-        made = record.observations
-        kept = counts(made, skip)
+        number, made = record.arguments.get("number"), record.observations
+        steps = number if isinstance(number, int) and number > 0 else 1
+        kept = counts(made, record.skip)
         first = kept.index(True) if any(kept) else len(made)
         seconds = [observation.took_ns / 1e9 / steps for observation in made]
         values = [value for value, counted in zip(seconds, kept, strict=True) if counted]
