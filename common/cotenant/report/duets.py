@@ -49,7 +49,7 @@ FIELDS = {
     "b": "items per second of B",
     **common("unit"),
     "verdict": "SLOWER, FASTER, SAME or UNCLEAR; INVALID, or how the launch ended, where there is no number",
-    "audited": "whether our loop timed both sides; otherwise a program counts its own steps",
+    "audited": "1 if our loop watched steps of both sides; else a program counts its own",
     "settled_s": "about how many seconds would settle an unclear verdict; null if an hour would not",
     "a_arguments": "the arguments of A, behind those of the job",
     "b_arguments": "the arguments of B",
@@ -175,7 +175,7 @@ def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return min(outcomes, key=lambda outcome: outcome == ABORTED, default=INVALID if invalid else None)
 
 
-def _verdict(verdict: str, audited: bool) -> Cell:
+def _verdict(verdict: str, audited: int) -> Cell:
     return Cell(verdict, style=STYLES.get(verdict, ""), note="" if audited else UNAUDITED)
 
 
@@ -195,7 +195,11 @@ COLUMNS = (
 
 def _row(line: DuetLine) -> Row:
     low, high = line.interval or (None, None)
-    return {name: getattr(line, name, None) for name in FIELDS} | {"ratio_low": low, "ratio_high": high}
+    return {name: getattr(line, name, None) for name in FIELDS} | {
+        "ratio_low": low,
+        "ratio_high": high,
+        "audited": int(line.audited),
+    }
 
 
 def duets_view(records: Rows) -> View:

@@ -218,12 +218,8 @@ def as_csv(view: View | Grid) -> str:
         rows = (tuple(record.get(name) for name in view.fields) for record in records)
     writer.writerow(map(csv_cell, view.fields))
     for values in rows:
-        writer.writerow(map(_in_csv, values))
+        writer.writerow(csv_cell(value) if isinstance(value, str) else value for value in values)
     return table.getvalue()
-
-
-def _in_csv(value: Any) -> Any:
-    return csv_cell(value) if isinstance(value, str) else int(value) if isinstance(value, bool) else value
 
 
 def as_json(view: View | Grid) -> str:

@@ -266,7 +266,9 @@ def speed_up_view(by_precision: Tables) -> View:
     Batch sizes may differ, the work of an item not. Raises CotenantError if no family was measured in both.
     """
     titles = works(line for lines in by_precision.values() for line in lines)
-    ups = [(precision, line.name, ratios) for precision, line, ratios in _over_plain(by_precision) if any(ratios.values())]
+    ups = [
+        (precision, line.name, ratios) for precision, line, ratios in _over_plain(by_precision) if any(ratios.values())
+    ]
     if not ups:
         raise CotenantError(
             f"No family did the same work in {PLAIN} and in another precision on one system.",
