@@ -230,7 +230,7 @@ REFUSED = {
     "--table interference --job cart": "No job was measured in two ways: alone in its slice, ",
     "--table interference --precision fp32": "--precision is for --table throughput and batch-size.",
     "--table scaling": "There are no scaling cells there.",
-    "--table throughput --format json": "--table throughput is CSV only.",
+    "--table throughput --format md": "--table throughput is CSV or JSON.",
     "--table throughput --precision fp8": "There are no records of fp8. There are fp32.",
     "--table throughput --reference H100": "There is no system 'H100'.",
     "--table speed-up": "No family did the same work in fp32 and in another precision on one system. There is fp32.",

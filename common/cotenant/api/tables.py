@@ -13,8 +13,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError
 from cotenant.frames import pl
 from cotenant.report.beside import mix_blocks, mix_view
-from cotenant.report.duets import duets_grid
-from cotenant.report.grid import Grid, view_of
+from cotenant.report.duets import duets_view
 from cotenant.report.hosts import hosts_view
 from cotenant.report.interference import apart, interference_view
 from cotenant.report.jobs import jobs_view
@@ -67,7 +66,7 @@ class Maker:
     `notes` yields sentences on rows that cannot be compared.
     """
 
-    view: Callable[[Summary, Rows], View | Grid]
+    view: Callable[[Summary, Rows], View]
     nothing: str = ""
     remedy: str = ""
     notes: Callable[[Summary], Iterable[str]] = lambda summary: ()
@@ -78,7 +77,7 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
     if name not in MAKERS:
         raise CotenantError(f"There is no table {name!r}.", f"There are {', '.join(MAKERS)}.")
     maker = MAKERS[name]
-    view = view_of(maker.view(summary, records))
+    view = maker.view(summary, records)
     if maker.nothing and not view.shown:
         raise CotenantError(maker.nothing, maker.remedy)
     return ResultTable(view, tuple(maker.notes(summary)))
@@ -112,6 +111,6 @@ MAKERS: Mapping[TableName, Maker] = {
         "No job was measured beside a neighbour of known pressure.",
         PRESSING,
     ),
-    "duet": Maker(lambda summary, records: duets_grid(summary.in_duets), "No launch there was a duet.", DUET),
+    "duet": Maker(lambda summary, records: duets_view(summary.in_duets), "No launch there was a duet.", DUET),
 }
 """The tables of the cost of neighbours, and of the jobs; systems side by side have flags of their own."""

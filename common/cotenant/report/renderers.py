@@ -11,7 +11,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,6 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.report.grid import Grid, view_of
 from cotenant.report.numbers import ABSENT
 from cotenant.report.view import COMMAND, Cell, Column, View, Words
 from cotenant.text import csv_cell, markdown_cell, printable, visible
@@ -80,7 +78,7 @@ def _known(columns: Iterable[Column], groups: Sequence[ShownRows]) -> list[Colum
 # A terminal
 
 
-def show(views: Iterable[View | Grid], console: Console | None = None) -> None:
+def show(views: Iterable[View], console: Console | None = None) -> None:
     """Print views below each other; on a terminal they are folded to its width."""
     console = console or Console()
     if not console.is_terminal:
@@ -112,9 +110,8 @@ def _print(line: Text, console: Console) -> None:
         console.print(Text(" " * indent) + part, soft_wrap=True, highlight=False)
 
 
-def terminal(view: View | Grid, width: int) -> Iterator[Text]:
+def terminal(view: View, width: int) -> Iterator[Text]:
     """Yield the lines for a terminal of `width` columns; those of tables do not wrap."""
-    view = view_of(view)
     if view.title:
         yield Text(printable(view.title), "bold", no_wrap=True)
     columns = [column for column in view.columns if column.seen != "files"]
@@ -225,9 +222,8 @@ class _Table:
 # Files
 
 
-def markdown(view: View | Grid) -> str:
+def markdown(view: View) -> str:
     """Return one table of all groups."""
-    view = view_of(view)
     groups = drawn(view)
     columns = _known((column for column in view.columns if column.seen != "screens"), groups)
     lines = [[markdown_cell(column.heading) for column in columns]]
@@ -238,21 +234,19 @@ def markdown(view: View | Grid) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def as_csv(view: View | Grid) -> str:
+def as_csv(view: View) -> str:
     """Return a line per row with numbers in all their digits; no text of it is a formula."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    view = view_of(view)
     writer.writerow(map(csv_cell, view.fields))
     for values in view.frame.iter_rows():
         writer.writerow(csv_cell(value) if isinstance(value, str) else value for value in values)
     return table.getvalue()
 
 
-def as_json(view: View | Grid) -> str:
+def as_json(view: View) -> str:
     """Return the view with the meanings of its fields; times are ISO 8601 in UTC."""
-    of_view = document(view) if isinstance(view, View) else view.document
-    return json.dumps(of_view, indent=1, allow_nan=False, default=_plain) + "\n"
+    return json.dumps(document(view), indent=1, allow_nan=False, default=_plain) + "\n"
 
 
 def document(view: View) -> dict[str, Any]:
@@ -269,10 +263,12 @@ def document(view: View) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} is no value of a row")
 
 
-FILES: dict[str, Callable[[View | Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
+FILES: dict[str, Callable[[View], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
 """The writer of a view as a file, by the word of `--format`."""
 
 
@@ -290,9 +286,8 @@ class Card(NamedTuple):
     lead: bool = False
 
 
-def html(view: View | Grid, without: Collection[str] = ()) -> Markup:
+def html(view: View, without: Collection[str] = ()) -> Markup:
     """Return a table per group, `without` the columns of these headings; its texts are escaped."""
-    view = view_of(view)
     seen = [column for column in view.columns if column.seen != "files" and column.heading not in without]
     groups = drawn(view)
     columns = _known(seen, groups)
@@ -312,7 +307,7 @@ class Section(NamedTuple):
 
     title: str
     pictures: Sequence[Picture]
-    table: View | Grid | None = None
+    table: View | None = None
     words: Sequence[str] = ()
 
 

@@ -46,8 +46,6 @@ class Cell:
     """
 
     text: str = numbers.ABSENT
-    values: Mapping[str, Value] = field(default_factory=dict)
-    """Values for programs, of a grid's cell alone."""
     style: str = ""
     note: str = ""
     heat: int | None = None
