@@ -12,10 +12,11 @@ import pytest
 
 from cotenant.report.page import page
 from cotenant.report.scaling import curves
+from cotenant.report.sections.contents import Contents
 from report.making import everything
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-STYLE = (CHECKOUT / "common/cotenant/report/templates/base.html.j2").read_text()
+STYLE = (CHECKOUT / "common/cotenant/report/templates/style.css.j2").read_text()
 AA = 4.5
 """The least contrast of text (WCAG 2.2, 1.4.3)."""
 SCRIPT = CHECKOUT / "scripts/accessibility.py"
@@ -60,7 +61,7 @@ def test_axe_finds_nothing_serious(tmp_path: Path) -> None:
     if not Path(axe).is_file():
         pytest.skip("AXE names no axe.min.js (npm pack axe-core)")
     summary = everything()
-    (tmp_path / "page.html").write_text(page("A title", summary, curves(summary.jobs)))
+    (tmp_path / "page.html").write_text(page("A title", Contents(summary, curves(summary.jobs))))
     line = [sys.executable, str(SCRIPT), str(tmp_path / "page.html"), "--axe", axe]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=600)
     if "there is no Chromium" in ended.stderr:

@@ -13,7 +13,8 @@ from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, te
 from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
-from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.renderers import html
+from cotenant.report.section import Card, Page, Section
 from cotenant.text import many
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
@@ -190,6 +191,8 @@ def report_page(report: Report) -> str:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
     grids = [results_grid(report), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
     missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
-    sections = [Section("", (), grid) for grid in grids]
-    words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
-    return simple_page(report.title, report.subtitle, (), words, sections, cards, skipped=report.skipped)
+    sections = [Section("", table=html(grid)) for grid in grids]
+    if report.skipped:
+        sections.append(Section("Not read", points=report.skipped))
+    sentences = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
+    return Page(report.title, report.subtitle, (), cards, sections, sentences=sentences).html()
