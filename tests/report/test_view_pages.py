@@ -12,7 +12,7 @@ import pytest
 from cotenant.finding import Finding
 from cotenant.report.answer import answer
 from cotenant.report.comparison import Conditions, compare_launches
-from cotenant.report.hosts import jobs_on_hosts_grid
+from cotenant.report.hosts import jobs_on_hosts
 from cotenant.report.problems import first_steps
 from cotenant.report.view_pages import comparison_page
 from cotenant.results.decoded import Decoded
@@ -36,12 +36,12 @@ def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
     summary = summary_of([*on("one"), *on("two", mean_ms=600)])
     assert re.fullmatch(r"one: .* two: .*", answer(summary))
     assert "over 4 jobs" not in answer(summary)
-    grid = jobs_on_hosts_grid(summary)
+    grid = jobs_on_hosts(summary)
     assert [column.heading for column in grid.columns] == ["job", "unit", "one", "two"]
     shown = Reader(page_of(summary)).text
     for words in ("Hosts side by side", "Jobs clean, one", "Jobs clean, two", "two: Each user's rate", "vae on two"):
         assert words in shown
-    assert not jobs_on_hosts_grid(summary_of(on("one"))).groups
+    assert not jobs_on_hosts(summary_of(on("one"))).shown
     many_hosts = summary_of([one for host in "abcde" for one in launch("vae", place={"hostname": host})])
     assert not answer(many_hosts)
 

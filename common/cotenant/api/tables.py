@@ -16,13 +16,14 @@ from cotenant.report.beside import mix_blocks
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
-from cotenant.report.hosts import hosts_grid
+from cotenant.report.hosts import hosts_view
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.pressure import pressure_curves, pressure_grid
 from cotenant.report.renderers import html, show
 from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import Summary
+from cotenant.report.view import View
 from cotenant.results.table import Rows
 
 TableName = Literal["jobs", "hosts", "interference", "mix", "pairs", "share", "pressure", "duet"]
@@ -38,13 +39,15 @@ DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 class ResultTable:
     """One table of a result. Printed, it is the text of the terminal; a notebook shows it as a table."""
 
-    grid: Grid
-    """The table as cells, from which all its forms are made."""
+    grid: View | Grid
+    """The table as a view, from which all its forms are made."""
     notes: tuple[str, ...] = ()
     """Sentences on rows that cannot be compared."""
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows that programs read, with numbers in all their digits: those of `--format csv`."""
+        if isinstance(self.grid, View):
+            return self.grid.frame
         rows = [row.record for row in self.grid.rows if row.record]
         return pl.DataFrame(
             {name: pl.Series([row.get(name) for row in rows], strict=False) for name in self.grid.fields}
@@ -68,7 +71,7 @@ class Maker:
     `notes` yields sentences on rows that cannot be compared.
     """
 
-    grid: Callable[[Summary, Rows], Grid]
+    grid: Callable[[Summary, Rows], View | Grid]
     nothing: str = ""
     remedy: str = ""
     notes: Callable[[Summary], Iterable[str]] = lambda summary: ()
@@ -80,7 +83,7 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
         raise CotenantError(f"There is no table {name!r}.", f"There are {', '.join(MAKERS)}.")
     maker = MAKERS[name]
     grid = maker.grid(summary, records)
-    if maker.nothing and not grid.groups:
+    if maker.nothing and not (grid.shown if isinstance(grid, View) else grid.groups):
         raise CotenantError(maker.nothing, maker.remedy)
     return ResultTable(grid, tuple(maker.notes(summary)))
 
@@ -88,7 +91,7 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
 MAKERS: Mapping[TableName, Maker] = {
     "jobs": Maker(lambda summary, records: jobs_grid(summary)),
     "hosts": Maker(
-        lambda summary, records: hosts_grid(summary),
+        lambda summary, records: hosts_view(summary),
         "All records there are of one host.",
         "Name the directories of several hosts, or one that holds all of them.",
     ),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cotenant.report.grid import Grid
     from cotenant.report.live import LiveView
     from cotenant.report.progress import PlainView, Planned
+    from cotenant.report.view import View
 
 
 def settle_streams() -> None:
@@ -51,7 +52,7 @@ def tell_folded(lines: Iterable[str]) -> None:
     tell("\n".join(lines))
 
 
-def tell_grid(grid: Grid, form: str) -> None:
+def tell_grid(grid: View | Grid, form: str) -> None:
     """Print a view as `text`, or as a file of this form."""
     from cotenant.report.renderers import FILES, show
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from cotenant.frames import pl
 from cotenant.report import mlbench
@@ -13,6 +14,7 @@ from cotenant.report.problems import Loss, ReportedFinding, losses, reported_fin
 from cotenant.report.scaling import Curves
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
+from cotenant.report.view import View
 from cotenant.results.table import Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
@@ -58,6 +60,12 @@ class Contents:
         return f"{len(self.records.where(~pl.col('completed')))} of {len(self.records)} records"
 
 
-def notes_of(grid: Grid) -> list[str]:
+def groups_of(view: View | Grid) -> Sequence[Any]:
+    """Return the groups that people see."""
+    return view.shown if isinstance(view, View) else view.groups
+
+
+def notes_of(view: View | Grid) -> list[str]:
     """Return the lines below a table as sentences."""
-    return ["".join(text for text, _ in words) for words in grid.notes]
+    lines = view.lines if isinstance(view, View) else view.notes
+    return ["".join(text for text, _ in words) for words in lines]

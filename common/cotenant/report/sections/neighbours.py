@@ -18,7 +18,7 @@ from cotenant.report.pictures.rows import ChartRow, mark_of, rows_picture
 from cotenant.report.pressure import PressureCurve, words_of
 from cotenant.report.renderers import html
 from cotenant.report.section import Details, Picture, Section
-from cotenant.report.sections.contents import Contents, notes_of
+from cotenant.report.sections.contents import Contents, groups_of, notes_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
@@ -31,9 +31,9 @@ OF_BARS = (
 def mixes(contents: Contents) -> Section | None:
     """Return each mix's table, with its bars where progress is known."""
     grid = mix_grid(outside_pairs(contents.summary))
-    if not grid.groups:
+    if not groups_of(grid):
         return None
-    tables = [html(replace(grid, groups=[group])) for group in grid.groups]
+    tables = [html(replace(grid, groups=[group])) for group in groups_of(grid)]
     pictures = mix_pictures(contents.summary)
     details = [
         Details(pictures=[picture] if picture else [], table=table)
@@ -65,7 +65,7 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
 def pairs(contents: Contents) -> Section | None:
     """Return the matrix of pairs."""
     grid = pairs_grid(contents.summary)
-    if not grid.groups:
+    if not groups_of(grid):
         return None
     return Section("Jobs in pairs", notes_of(grid), table=html(grid), anchor="pairs", short="Pairs")
 
@@ -186,10 +186,10 @@ OF_KEPT = "filled: in slices; open: without slices; bars: 95 % intervals; at 1 n
 def interference(contents: Contents) -> Section | None:
     """Return a table and a picture for each suite and host; None if no job was measured in two of the three ways."""
     grid = interference_grid(contents.summary)
-    if not grid.groups:
+    if not groups_of(grid):
         return None
     details = []
-    for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(contents.summary), strict=True)):
+    for index, (group, block) in enumerate(zip(groups_of(grid), interference_blocks(contents.summary), strict=True)):
         picture = _kept(block, f"k{index}")
         details.append(Details(pictures=[picture] if picture else [], table=html(replace(grid, groups=[group]))))
     return Section("Interference", notes_of(grid), details=details, anchor="interference", short="Interference")

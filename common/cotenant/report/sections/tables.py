@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duets_grid
-from cotenant.report.hosts import hosts_grid, jobs_on_hosts_grid
+from cotenant.report.hosts import hosts_view
+from cotenant.report.hosts import jobs_on_hosts as jobs_on_hosts_view
 from cotenant.report.jobs import explanations, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
@@ -20,7 +21,7 @@ from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import html
 from cotenant.report.scaling import ScalingPoint, scaling_grid
 from cotenant.report.section import Details, Picture, Section
-from cotenant.report.sections.contents import Contents, notes_of
+from cotenant.report.sections.contents import Contents, groups_of, notes_of
 from cotenant.results.drawn import MeterSpread
 from cotenant.text import many
 
@@ -42,27 +43,27 @@ OF_FINDINGS = (
 
 
 def hosts(contents: Contents) -> Section | None:
-    grid = hosts_grid(contents.summary)
-    if not grid.groups:
+    view = hosts_view(contents.summary)
+    if not groups_of(view):
         return None
-    return Section("Hosts side by side", notes_of(grid), table=html(grid), anchor="hosts", short="Hosts")
+    return Section("Hosts side by side", notes_of(view), table=html(view), anchor="hosts", short="Hosts")
 
 
 def jobs_on_hosts(contents: Contents) -> Section | None:
-    grid = jobs_on_hosts_grid(contents.summary)
-    return Section("Jobs on these hosts", notes_of(grid), table=html(grid)) if grid.groups else None
+    view = jobs_on_hosts_view(contents.summary)
+    return Section("Jobs on these hosts", notes_of(view), table=html(view)) if groups_of(view) else None
 
 
 def duets(contents: Contents) -> Section | None:
     grid = duets_grid(contents.summary.in_duets)
-    if not grid.groups:
+    if not groups_of(grid):
         return None
     return Section("Is B slower than A?", [OF_DUETS], table=html(grid), anchor="duets", short="Duets")
 
 
 def results(contents: Contents) -> Section | None:
     grid = jobs_grid(contents.summary, contents.against.targets if contents.against else {})
-    if not grid.groups:
+    if not groups_of(grid):
         return None
     # These columns stand in each job's panel: with them the table would be wider than a screen.
     table, sentences = html(grid, ["group", "fairness"]), explanations(contents.summary)
@@ -84,7 +85,7 @@ def scaling(contents: Contents) -> Section | None:
     for at, (series, points) in enumerate(contents.scaling.items()):
         if sum(point.speedup is not None for point in points) > 1:
             grid = scaling_grid({series: points})
-            table = html(replace(grid, groups=[replace(grid.groups[0], title="")]))
+            table = html(replace(grid, groups=[replace(groups_of(grid)[0], title="")]))
             drawn = speedup_curves(points, f"s{at}")
             picture = Picture(drawn, "", heard=f"Speed-up of {series} over devices, as in the table")
             details.append(Details(str(series), pictures=[picture], table=table))
