@@ -277,7 +277,7 @@ def test_a_card_names_the_least_even_job_beyond_noise_alone() -> None:
 
 
 def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
-    expression = re.search(r"number = /(\^.*)/\.exec", of_records([]))
+    expression = re.search(r"number = /(\^.*)/\.exec", of_records(launch("vae")))
     for text, digits, letter in (
         (numbers.interval(1.66e6, 1.714e6), "1.660", "M"),
         (numbers.interval(900.0, 950.0), "900.0", ""),

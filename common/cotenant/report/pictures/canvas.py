@@ -91,7 +91,7 @@ def rows_of_axes(names: Iterable[str], height: float, width: float = WIDTH, besi
 
     `beside` are the words to the right of the rows.
     """
-    shown = [printable(name)[: min(28, int(5 * width))] for name in names]
+    shown = [printable(name)[: min(28, int(5.3 * width))] for name in names]
     room = MARGIN + LETTER * max(map(len, beside), default=0)
     left = max(LEFT, MARGIN + LETTER * max(map(len, shown)))
     axes = axes_of(TOP + BOTTOM + height * len(shown), right=room, width=width, left=left)
@@ -152,8 +152,8 @@ def lines(axes: Axes, x: Sequence[Interval], y: Sequence[Interval], **style: Any
     """Draw lines between their ends of x and of y, in one path."""
     if x:
         gaps = ((*pair, np.nan) for pair in x), ((*pair, np.nan) for pair in y)
-        style = {"color": INK, "linewidth": 1.1} | style
-        axes.plot(*(np.concatenate([*pairs]) for pairs in gaps), **style)
+        across, up = (np.concatenate([*pairs]) for pairs in gaps)
+        axes.plot(across, up, **{"color": INK, "linewidth": 1.1, **style})
 
 
 drawn: ContextVar[dict[str, Axes] | None] = ContextVar("drawn", default=None)

@@ -27,6 +27,7 @@ from cotenant.report.pictures.canvas import (
     svg,
     ticks,
 )
+from cotenant.stats.kept import Kept
 
 DASHED = (0, (4, 2.5))
 
@@ -55,6 +56,11 @@ class PlottedCurve(NamedTuple):
     spread: Literal["bars", "band", "edges", "boxes"] = "bars"
     name: str = ""
     words: Sequence[str] = ()
+
+
+def kept_curve(x: Sequence[float], kept: Sequence[Kept], style: CurveStyle, **more: Any) -> PlottedCurve:
+    """Return the curve of kept shares, or of measures of their kind, with their intervals."""
+    return PlottedCurve(x, [each.value for each in kept], [each.interval for each in kept], style, **more)
 
 
 class Scale(NamedTuple):
@@ -130,8 +136,13 @@ def _curve(axes: Axes, curve: PlottedCurve) -> None:
         else:
             for edge in (low, high):
                 axes.plot(x, edge, color=SOFT, linewidth=0.8, linestyle=DOTTED)
-    line = {"color": style.colour, "linestyle": style.dashes, "linewidth": style.width}
-    marks = {"marker": style.mark, "markersize": 4.6, "markerfacecolor": style.fill, "markeredgecolor": style.colour}
-    axes.plot(x, curve.y, label=curve.name or None, **line, **marks)
+    line: dict[str, Any] = {"color": style.colour, "linestyle": style.dashes, "linewidth": style.width}
+    marks: dict[str, Any] = {
+        "marker": style.mark,
+        "markersize": 4.6,
+        "markerfacecolor": style.fill,
+        "markeredgecolor": style.colour,
+    }
+    axes.plot(x, curve.y, label=curve.name or None, clip_on=not style.mark, **line, **marks)
     for at, value, words in zip(x, np.asarray(curve.y, float), curve.words, strict=False):
         axes.annotate(words, (at, value), (5, -11), textcoords="offset points", color=INK, size=7)

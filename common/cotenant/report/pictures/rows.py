@@ -96,7 +96,7 @@ def rows_picture(
         _bar(axes, y, row)
         if row.level is not None:
             _level(axes, y, row.level, ends)
-        if row.marks:
+        if row.marks and row.bar is None:
             axes.axhline(y, color=LINE, linewidth=0.4)
         half = OBSERVED * 0.42 * (1 - 1 / max(1, len(row.dots)))
         for line, values in zip(np.linspace(y - half, y + half, len(row.dots)), row.dots, strict=True):
@@ -105,7 +105,7 @@ def rows_picture(
     for value in at:
         axes.axvline(value, color=INK, linewidth=0.9)
     axes.set_xlim(*ends)
-    ticks(axes.xaxis, max(3, int(0.8 * width)), show, steps=ROUND)
+    ticks(axes.xaxis, max(3, round(width)), show, steps=ROUND)
     return svg(axes, name)
 
 
@@ -134,7 +134,8 @@ def _marks(axes: Axes, y: float, marks: Sequence[Mark], height: float, ends: Int
     for at, (mark, line) in enumerate(zip(marks, np.linspace(y - half, y + half, len(marks)), strict=True)):
         if mark.interval is not None:
             dotted = {"color": SOFT, "linewidth": 0.7, "linestyle": DOTTED} if mark.within else {}
-            axes.plot(np.clip(mark.interval, *ends), [line, line], **({"color": INK, "linewidth": 1.1} | dotted))
+            low, high = np.clip(mark.interval, *ends)
+            lines(axes, [(low, high)], [(line, line)], **dotted)
         shape, fill = MARKS[min(at, len(MARKS) - 1)], ACCENT if mark.sure else PAPER
-        style = {"color": fill, "markeredgecolor": ACCENT, "markeredgewidth": 0.9, "markersize": 4.4}
+        style: dict[str, Any] = {"color": fill, "markeredgecolor": ACCENT, "markeredgewidth": 0.9, "markersize": 4.4}
         axes.plot(np.clip([mark.value], *ends), [line], shape, clip_on=False, **style)

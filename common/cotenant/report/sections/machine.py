@@ -18,7 +18,7 @@ from cotenant.text import gib
 _OF_TORCH = {"cuda": "cuda", "hip": "hip", "cudnn": "cudnn", "float32_matmul_precision": "float32 products:"}
 
 
-def machines(contents: Contents) -> Section:
+def machines(contents: Contents) -> Section | None:
     """Return the hosts in the order of their first records."""
     in_order = contents.summary.records.by("start_time")
     hosts = in_order.columns("hostname", "isolation", "gpu").with_row_index(AT)
@@ -27,7 +27,7 @@ def machines(contents: Contents) -> Section:
         newest = Rows(in_order.table, [in_order.at[at]])
         machine = next((record.at("machine") for _, record in again(newest)), None)
         details.append(Details(host or UNNAMED, pairs=_facts(mapping_of(machine), isolation, gpu)))
-    return Section("Machine", details=details, anchor="machine", short="Machine")
+    return Section("Machine", details=details, anchor="machine", short="Machine") if details else None
 
 
 def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
 from cotenant.report.interference import InterferenceBlock, interference_blocks, interference_grid
 from cotenant.report.pictures.canvas import ACCENT, INK, MOST, PAPER, SOFT, shares_axis, whole_percent
-from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture
+from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture, kept_curve
 from cotenant.report.pictures.rows import ChartRow, mark_of, rows_picture
 from cotenant.report.pressure import PressureCurve, words_of
 from cotenant.report.renderers import html
@@ -22,6 +22,7 @@ from cotenant.report.sections.contents import Contents, groups_of, notes_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
+from cotenant.stats.kept import Kept
 
 OF_BARS = (
     "line: each user's entitlement; at the bars' ends: 95 % intervals, dotted if of a single launch's observations"
@@ -33,11 +34,9 @@ def mixes(contents: Contents) -> Section | None:
     grid = mix_grid(outside_pairs(contents.summary))
     if not groups_of(grid):
         return None
-    tables = [html(replace(grid, groups=[group])) for group in groups_of(grid)]
-    pictures = mix_pictures(contents.summary)
     details = [
-        Details(pictures=[picture] if picture else [], table=table)
-        for table, picture in zip(tables, pictures, strict=True)
+        Details(pictures=[picture] if picture else [], table=html(replace(grid, groups=[group])))
+        for group, picture in zip(groups_of(grid), mix_pictures(contents.summary), strict=True)
     ]
     title = "Different jobs beside each other"
     return Section(title, [OF_MIXES], details=details, anchor="beside", short="Beside each other")
@@ -54,9 +53,7 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
             ChartRow(f"{tenant.tenant} {tenant.job}", whole_percent(kept.value), [mark_of(kept)], bar=kept.value)
             for tenant, kept in known
         ]
-        most = max(
-            1.05, *(min(MOST, end) for row in rows for end in row.marks[0].ends), *(row.bar or 0 for row in rows)
-        )
+        most = max(1.05, *(min(MOST, end) for row in rows for end in row.marks[0].ends))
         entitled = sorted({tenant.entitlement for tenant, _ in known})
         drawn = rows_picture(rows, f"mix{index}", (0.0, most + 0.02), height=0.26, at=entitled)
         yield Picture(drawn, f"{block.mix}: each user's rate over what it has alone", OF_BARS)
@@ -109,8 +106,7 @@ def _worth(known: Sequence[SharePoint], modes: Mapping[str, int], measure: str, 
     curves = [PlottedCurve(users, [turns[k] for k in users], style=CurveStyle(SOFT, (0, (1, 1.6)), width=0.9))]
     for mode, of_mode in grouped(known, lambda point: point.mode).items():
         kept = [getattr(point.measures, measure) for point in of_mode]
-        x, style = [point.sharers for point in of_mode], MODE_STYLES[modes[mode]]
-        curves.append(PlottedCurve(x, [each.value for each in kept], [each.interval for each in kept], style))
+        curves.append(kept_curve([point.sharers for point in of_mode], kept, MODE_STYLES[modes[mode]]))
     scales = Scale("users of one device or slice (K)", doubling=users), Scale(ends=(0, None))
     drawn = curves_picture(curves, name, *scales, size=(2.8, 2.0))
     title = MEASURES[measure]
@@ -131,6 +127,7 @@ MEANT = {
     "sm": "sm: a device's multiprocessors",
     "hbm": "hbm: bandwidth of a device's memory",
 }
+REST = Kept(1.0, (1.0, 1.0), 1)
 SLICED, NAIVE = CurveStyle(mark="o"), CurveStyle(INK, DASHED, "s", PAPER)
 
 
@@ -169,9 +166,8 @@ def _over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], n
     for each in curves:
         naive = each.conditions.isolation == "none"
         # Beside a resting neighbour the share is 1 by definition; at other levels a missing interval leaves a gap.
-        x, y = [0.0, *(point.achieved for point in each.points)], [1.0, *(point.kept.value for point in each.points)]
-        spans = [(1.0, 1.0), *(point.kept.interval for point in each.points)]
-        drawn.append(PlottedCurve(x, y, spans, NAIVE if naive else SLICED, "edges" if naive else "band"))
+        x, kept = [0.0, *(point.achieved for point in each.points)], [REST, *(point.kept for point in each.points)]
+        drawn.append(kept_curve(x, kept, NAIVE if naive else SLICED, spread="edges" if naive else "band"))
     most = max((point.achieved for each in curves for point in each.points), default=1)
     show = EngFormatter(sep="").format_eng if most >= 1000 else "{:g}".format
     across = Scale(f"{curves[0].conditions.unit}/s of the neighbour", (-0.03 * most, 1.04 * most), 4, show)

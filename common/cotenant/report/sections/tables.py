@@ -16,7 +16,7 @@ from cotenant.report.jobs import explanations, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.pictures.canvas import SOFT, WIDTH
-from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture
+from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture, kept_curve
 from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import html
 from cotenant.report.scaling import ScalingPoint, scaling_grid
@@ -96,16 +96,9 @@ def speedup_curves(points: Sequence[ScalingPoint], name: str) -> Markup:
     """Return speed-up over devices beside the ideal line."""
     known = [(point.total_devices, point.speedup) for point in points if point.speedup is not None]
     devices = [count for count, _ in known]
-    ideal = PlottedCurve(
-        devices, devices, style=CurveStyle(SOFT, DASHED, width=0.9), words=[*[""] * (len(devices) - 1), "ideal"]
-    )
-    own = PlottedCurve(
-        devices,
-        [of.value for _, of in known],
-        [of.interval for _, of in known],
-        CurveStyle(mark="o", width=1.6),
-        words=[f"{of.value:.2f}x  {100 * of.value / count:.0f} %" for count, of in known],
-    )
+    words = [f"{of.value:.2f}x  {100 * of.value / count:.0f} %" for count, of in known]
+    own = kept_curve(devices, [of for _, of in known], CurveStyle(mark="o", width=1.6), words=words)
+    ideal = PlottedCurve(devices, devices, style=CurveStyle(SOFT, DASHED, width=0.9), name="ideal")
     across = Scale("devices", (devices[0] / 1.15, devices[-1] * 1.45), doubling=devices)
     return curves_picture([ideal, own], name, across, Scale("speed-up", doubling=devices), size=(WIDTH, 2.6))
 
