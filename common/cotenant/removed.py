@@ -37,6 +37,7 @@ REMOVED: dict[str, str] = {
     "archive --key": "Sign the archive with a tool of your own: `minisign`, `gpg --detach-sign`, `ssh-keygen -Y sign`.",
     "verify --key": "Check the signature with the tool that made it, then the archive without the flag.",
     "--cache": "The page cache is left alone; drop it by hand before the run: sync; echo 1 >/proc/sys/vm/drop_caches",
+    "export --to": "Use --format.",
     "history": "`export` writes a row per record, with its start and versions, for a database or a notebook.",
     "--baseline quick": "Leave it out: where blocks cannot be had, launches go on with short runs of one user alone.",
     "--isolation systemd": "Use --isolation v2: the run starts itself again in a scope of systemd's where it has to.",

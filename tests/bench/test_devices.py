@@ -24,6 +24,7 @@ from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.results.identity import unique_id
 from machine.fakehost import Board, FakeNvml, write
+from patience import HANG_S
 from tasks.loading import built, losses
 from tenants.suites import ROOT, TENANTS
 
@@ -248,7 +249,7 @@ def launched(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
     )
 
 

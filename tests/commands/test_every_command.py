@@ -19,10 +19,10 @@ import pytest
 from cotenant.commands import COMMANDS
 from cotenant.results.journal import FILE
 from pages import PAGE_OF, launches, runs
+from patience import HANG_S
 from tenants.suites import RUN, job
 from workplace import make_workplace
 
-LIMIT_S = 120
 HEAVY = ("torch", "scipy", "polars", "matplotlib")
 OF_TABLES = ("torch", "scipy.stats", "matplotlib")
 PROGRAM = """
@@ -107,7 +107,7 @@ class Place:
         if line not in self._typed:
             words = [sys.executable, "-c", PROGRAM, str(self._names), RUN[1], *shlex.split(line)]
             ended = subprocess.run(
-                words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S
+                words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=HANG_S
             )
             modules = set(self._names.read_text().split())
             self._typed[line] = ended.returncode, ended.stdout + ended.stderr, modules

@@ -21,8 +21,8 @@ from cotenant.isolation.v2 import V2
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import BATCH_SYSTEMS
-from isolation.entering import PATIENCE_S
 from isolation.fakekernel import reason, refused
+from patience import HANG_S
 
 SOURCE = Path(scope.__file__).resolve().parents[2]
 USER = 1000
@@ -250,4 +250,4 @@ def test_the_same_command_line_starts_again_once_and_signals_reach_it_inside(ser
             while "inside" not in process.stdout.readline():
                 pass
             process.send_signal(number)
-            assert process.wait(PATIENCE_S) == -number
+            assert process.wait(HANG_S) == -number

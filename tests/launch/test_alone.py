@@ -13,6 +13,7 @@ from cotenant.launch.design.designs import AllAtOnce
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from launch.turning import SUMS, Turning, outcomes, spans
+from patience import HANG_S
 from tenants.suites import TENANTS, Suites, found, job
 
 WHY = "somebody counts"
@@ -77,7 +78,7 @@ def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alone, "LEAVING_S", 100.0)
-    result = turning.launch(*COUNTED, design=AllAtOnce(WHY), limits=Limits(timeout_s=30))
+    result = turning.launch(*COUNTED, design=AllAtOnce(WHY), limits=Limits(timeout_s=HANG_S))
     assert outcomes(result) == ["completed", "completed"]
     missed = "--timeout leaves no time to observe it alone"
     assert (went_on(result).turns, went_on(result).missed) == ({}, {0: missed, 1: missed})

@@ -47,7 +47,7 @@ def test_any_program_refuses_by_exit_status_2(loose: Suites) -> None:
 @pytest.mark.slow
 def test_a_rank_and_a_side_of_a_duet_refuse(loose: Suites) -> None:
     whole = {"name": "whole", "cmd": "image_classification/scaling/pytorch/run.sh", "args": {}, "cgroup": "all"}
-    run = loose.run([whole, job(name="next")], "--users", 2, "--", "--network", "no", status=2, limit_s=120)
+    run = loose.run([whole, job(name="next")], "--users", 2, "--", "--network", "no", status=2)
     assert re.search(
         r"^cotenant: whole: Rank \d of 2: --network no: torchvision has no such classifier\.$", run.stderr, re.M
     )

@@ -16,6 +16,7 @@ import pytest
 from cotenant.report.page import page
 from cotenant.report.scaling import curves
 from cotenant.report.sections.contents import Contents
+from patience import HANG_S
 from report.making import everything, launch, summary_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -66,7 +67,7 @@ def test_axe_finds_nothing_serious(tmp_path: Path) -> None:
     summary = everything()
     (tmp_path / "page.html").write_text(page("A title", Contents(summary, curves(summary.jobs))))
     line = [sys.executable, str(SCRIPT), str(tmp_path / "page.html"), "--axe", axe]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     if "there is no Chromium" in ended.stderr:
         pytest.skip("there is no Chromium")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -96,7 +97,7 @@ def test_headings_sort_and_a_filter_without_a_match_says_so(tmp_path: Path) -> N
     text = page("A title", Contents(summary_of(records)))
     (tmp_path / "page.html").write_text(text.replace("</body>", f"{MOVES}</body>"))
     line = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
-    ended = subprocess.run([*line, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=300)
+    ended = subprocess.run([*line, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=HANG_S)
     up, rising, down, falling, numbers, fastest, found, said, none, missing = json.loads(
         html.unescape(re.search(r'id="told">(.+?)</pre>', ended.stdout)[1])
     )

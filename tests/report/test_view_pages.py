@@ -15,10 +15,9 @@ from cotenant.report.comparison import Conditions, compare_launches
 from cotenant.report.hosts import jobs_on_hosts
 from cotenant.report.problems import first_steps
 from cotenant.report.view_pages import comparison_page
-from cotenant.results.decoded import Decoded
 from cotenant.results.drawn import spans_of
 from cotenant.results.launches import launches_of
-from cotenant.results.record import Record
+from cotenant.results.record import Record, record_of
 from report.making import fields_of, launch, lost, solo, summary_of, table
 from report.test_duets import duet
 from report.test_page import Reader, page_of
@@ -136,11 +135,11 @@ def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
         for at, (block, kind) in enumerate([(0, "all"), (None, ""), (2, "all"), (None, ""), (3, "only")])
     ]
     plain = fields_of(launch("vae")[0])
-    spans = spans_of(Decoded(plain | {"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}}))
+    spans = spans_of(record_of(plain | {"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}}))
     assert spans.held.tolist() == [False, True, False, False, False]
     assert spans.alone.tolist() == [False, False, False, False, True]
     assert spans.audits == [(18, 20)]
-    assert not spans_of(Decoded(plain)).held.any()
+    assert not spans_of(record_of(plain)).held.any()
     assert observed([1.0])[0].block is None
 
 

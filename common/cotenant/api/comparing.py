@@ -85,7 +85,7 @@ def _launches(rows: Rows, tell: Tell) -> Launches:
 
 
 def _setting(rows: Rows) -> dict[str, str]:
-    return joint_setting(record.mapping_at("machine") for _, record in again(rows))
+    return joint_setting(record.machine for _, record in again(rows))
 
 
 def _margins(noise: Source, allowed: Collection[str], tell: Tell) -> dict[str, float]:

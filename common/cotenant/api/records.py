@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.frames import pl
-from cotenant.results.decoded import skipped_sentences
 from cotenant.results.journal import FILE
 from cotenant.results.read import Records, read_records
+from cotenant.results.skipped import skipped_sentences
 from cotenant.results.table import AT, Table
 from cotenant.suite.jobfile import matches
 from cotenant.text import many, printable

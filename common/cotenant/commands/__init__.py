@@ -15,7 +15,7 @@ GROUPS = {
     "after it": {
         "report": "what records hold: in the terminal, as a page, as tables",
         "compare": "whether a second set of records is faster or slower, per job",
-        "export": "a row per record, or per observation, as Parquet, CSV or JSON lines",
+        "export": "a row per record or observation, or a file for Prometheus, Bencher, pyperf, asv ...",
         "archive": "all that runs left in a directory as one file that others can verify",
         "verify": "what holds of such a file: hashes, journal, numbers",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",

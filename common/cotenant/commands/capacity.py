@@ -20,7 +20,7 @@ from cotenant.commands.flags import (
     share,
 )
 from cotenant.commands.given import CommandFlags, SuiteFlags, add_flags
-from cotenant.commands.output import note, tell, tell_document, write_page
+from cotenant.commands.output import note, tell, tell_grid, write_page
 from cotenant.commands.suite_flags import add_jobs
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.text import many
@@ -44,9 +44,8 @@ def main(argv: Sequence[str]) -> int:
     from cotenant.launch.capacity import CapacityRun
     from cotenant.launch.crowd_launches import SuiteLaunches
     from cotenant.machine.topology import discover
-    from cotenant.report.capacity import capacity_document, capacity_grids
+    from cotenant.report.capacity import capacity_view
     from cotenant.report.paste import paste_lines
-    from cotenant.report.renderers import show
 
     say = note if given.format == "json" else tell
     machine = discover()
@@ -63,10 +62,8 @@ def main(argv: Sequence[str]) -> int:
         from cotenant.report.view_pages import capacity_page  # matplotlib takes a second to import
 
         write_page(given.html, capacity_page(answers, pasted))
-    if given.format == "json":
-        tell_document(capacity_document(answers))
-    else:
-        show(capacity_grids(answers))
+    tell_grid(capacity_view(answers), given.format)
+    if given.format == "text":
         tell("".join(f"\n{text}" for text in pasted))
     return EXIT_PASSED if all(answer.settled for answer in answers) else EXIT_FAILED
 

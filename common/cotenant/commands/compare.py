@@ -12,7 +12,7 @@ from cotenant.errors import EXIT_PASSED, EXIT_SLOWER
 from cotenant.report.comparison import (
     SuiteComparison,
     as_junit,
-    comparison_grid,
+    comparison_view,
     differences_allowed,
 )
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     if given.format == "junit":
         tell(as_junit(lines))
     else:
-        tell_grid(comparison_grid(lines), given.format)
+        tell_grid(comparison_view(lines), given.format)
     return EXIT_SLOWER if given.fail_on and _fails(lines) else EXIT_PASSED
 
 

@@ -39,9 +39,9 @@ def main(argv: Sequence[str]) -> int:
     flags = SuiteFlags.of(given)
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(flags, others, machine), machine, quick=given.quick)))
-    from cotenant.report.checkup import checkup_grid
+    from cotenant.report.checkup import checkup_view
 
-    tell_grid(checkup_grid(answers), given.format)
+    tell_grid(checkup_view(answers), given.format)
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 

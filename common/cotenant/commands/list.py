@@ -13,8 +13,8 @@ from cotenant.commands.suite_flags import add_jobs, jobs_path
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.command import resolve_command
 from cotenant.machine.topology import discover
-from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
-from cotenant.results.decoded import Decoded
+from cotenant.report.catalogue import CatalogueEntry, catalogue_view
+from cotenant.results.as_read import ReadRecord
 from cotenant.results.last import LastLaunch, last_launches
 from cotenant.results.record import name_of
 from cotenant.results.record_files import records_in
@@ -32,10 +32,10 @@ def main(argv: Sequence[str]) -> int:
     suite = load(jobs_path(given.jobs, discover()))
     output = given.outdir or output_directory()
     records = records_in([output]) if output.is_dir() else ()
-    last = last_launches((record for record in records if isinstance(record, Decoded)), suite.name)
+    last = last_launches((read.record for read in records if isinstance(read, ReadRecord)), suite.name)
     chosen = select(suite.entries, given.name, given.exclude)
     entries = [_entry(each, suite, last) if isinstance(each, Job) else _of_mix(each, last) for each in chosen]
-    tell_grid(catalogue_grid(suite.name, entries, str(output)), given.format)
+    tell_grid(catalogue_view(suite.name, entries, str(output)), given.format)
     return EXIT_PASSED
 
 

@@ -29,11 +29,10 @@ def other_works(records: Rows) -> dict[str, str]:
     reference = {job.name: job for job in load(CHECKOUT / "baselines.json").jobs}
     found = {}
     for row, record in again(records):
-        command = [str(word) for word in record.list_at("command")]
-        if not command or row["name"] not in reference:
+        if not record.command or row["name"] not in reference:
             continue
         job = reference[row["name"]]
-        own, asked = _of_command(_behind(job.cmd, command)), _of_file(job.args)
+        own, asked = _of_command(_behind(job.cmd, record.command)), _of_file(job.args)
         flags = [flag for flag in dict.fromkeys([*asked, *own]) if own.get(flag) != asked.get(flag)]
         if flags:
             found[row["name"]] = listed((_difference(flag, own, asked) for flag in flags), SHOWN)

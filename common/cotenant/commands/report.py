@@ -17,6 +17,7 @@ TABLES = (
     "speed-up",
     "scaling",
     "hosts",
+    "kept",
     "interference",
     "mix",
     "pairs",
@@ -58,7 +59,7 @@ def parser() -> Parser:
         choices=TABLES,
         help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts against "
         "their like (hosts), or what neighbours cost: equal ones (interference), others (mix, pairs), on a device "
-        "(share), of known pressure (pressure); whether B is slower than A (duet)",
+        "(share), of known pressure (pressure), all of them (kept); whether B is slower than A (duet)",
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from cotenant.decoding import Nanoseconds
 from cotenant.errors import CotenantError
 from cotenant.launch.design.designs import InCrowds, Searcher
 from cotenant.launch.heading import callers_part, tenancy
@@ -21,7 +22,7 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine
-from cotenant.results.record import Nanoseconds, Record
+from cotenant.results.record import Record
 from cotenant.stats.capacity import AloneUse, CrowdUse, Requirement, Values
 from cotenant.stats.crowd_search import LEAST_ROUNDS, MOST_ROUNDS, CrowdSearch, SteadyCrowd
 from cotenant.stats.quantiles import quantile

@@ -15,6 +15,7 @@ from cotenant.exec.settings import EXEC_VARIABLE, HOOK, Settings
 from cotenant.isolation.device_modes import DeviceShare
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
+from cotenant.launch.command import callers_path
 from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.nvidia import mps_pipes
@@ -156,6 +157,7 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
     callers.update(os.environ.keys() & THREAD_VARIABLES)
     environment = {name: value for name, value in added.items() if name not in jobs | callers}
     settings = Settings(**foreign.counting, directory=str(temporary), again=foreign.again)
+    environment["PATH"] = callers_path()
     environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from cotenant.decoding import decoded
+from cotenant.decoding import AtLeastOne, Count, Nanoseconds, Whole, decoded
 from cotenant.nesting import DEEPEST, is_deep
 from cotenant.protocol.messages import ProtocolError, WholeLines
-from cotenant.results.record import MOST, Nanoseconds, Whole, portable
+from cotenant.results.record import portable
 from cotenant.stats.budget import Amount
 
 CHUNK_BYTES = 1 << 16
@@ -24,8 +24,6 @@ CHUNKS_A_TURN = 16
 """More than fits into a Unix socket's buffer, so that one turn hears a dead tenant out; a chatterbox has to wait."""
 SHOWN_BYTES = 80
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
-AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=MOST - 1)]
 OwnOutcome = Literal[
     "failed",
     "device_out_of_memory",

@@ -83,7 +83,7 @@ def _hardware(summary: Summary) -> dict[str, tuple[str, dict[str, int | None]]]:
     in_order = summary.records.by("start_time")
     newest = in_order.columns("hostname").with_row_index(AT).group_by("hostname").last()
     for entry, record in again(Rows(in_order.table, [in_order.at[at] for at in newest[AT]])):
-        machine = record.mapping_at("machine")
+        machine = record.machine
         devices = [mapping_of(device) for device in list_of(machine.get("accelerators"))]
         usable = text_of(mapping_of(machine.get("processors")).get("usable"))
         names = sorted({text_of(device.get("name")) for device in devices})

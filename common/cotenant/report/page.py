@@ -78,7 +78,7 @@ def headline(summary: Summary, against: str | None = None) -> str:
 
 def _users(summary: Summary) -> int:
     """Return the most tenants of a launch, in a mix of all its jobs together."""
-    of_mixes = (len(block.tenants) for block in mix_blocks(summary))
+    of_mixes = (len(block.users) for block in mix_blocks(summary))
     return max((*of_mixes, *(len(job.tenants) for job in summary.jobs)), default=0)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from cotenant.report import numbers
-from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
-from cotenant.report.comparison import CLAIMS, OF_SUITE, JobComparison, SuiteComparison, comparison_grid
+from cotenant.report.capacity import SHOWN, capacity_sentences, capacity_view
+from cotenant.report.comparison import CLAIMS, OF_SUITE, JobComparison, SuiteComparison, comparison_view
 from cotenant.report.pictures.canvas import PAPER, WIDTH, shares_axis
 from cotenant.report.pictures.curves import CurveStyle, PlottedCurve, Scale, curves_picture
 from cotenant.report.pictures.rows import ChartRow, Mark, rows_picture
@@ -41,7 +41,7 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     answer = [f"{line.job} is {line.verdict} in B: {_with_span(line)} of its rate in A." for line in claims[:NAMED]]
     if not claims:
         answer = [f"No job is faster or slower in B beyond chance; {counts[Verdict.SAME]} of {jobs} are the same."]
-    picture, table = _ratios(lines), html(comparison_grid(lines))
+    picture, table = _ratios(lines), html(comparison_view(lines))
     sentences = [OF_COMPARISON, *filter(None, [lines.apart])]
     return Page(
         title=f"B against A: {jobs}",
@@ -92,7 +92,7 @@ def capacity_page(answers: Sequence[Carried], lines: Sequence[str]) -> str:
             unit = SHOWN[found.requirement.kind].unit.strip()
             chart = f"The user that has least, {unit}, over the number of users"
             picture = Picture(_over_users(found, f"c{at}"), chart, OF_CAPACITY, heard=f"{chart}: as in the table")
-            section = section._replace(pictures=[picture], table=html(capacity_grid([found])))
+            section = section._replace(pictures=[picture], table=html(capacity_view([found])))
         sections.append(section)
     if lines:
         sections.append(Section("What keeps it so: lines to paste", code=lines))

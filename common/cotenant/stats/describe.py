@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cotenant.decoding import Measured, Whole
 from cotenant.stats.correlation import effective_count, scaled_rank
 
 MAD_TO_SD = 1.4826
@@ -22,11 +23,11 @@ INTERVAL_OBSERVATIONS = 6
 class Description:
     """Describes `n` rates in items per second, and the seconds they took."""
 
-    n: int
+    n: Whole
     """Kept observations."""
-    median: float
+    median: Measured
     """Median rate."""
-    interval: tuple[float, float] | None
+    interval: tuple[Measured, Measured] | None
     """Order-statistic 95 % interval of the median; null below six observations."""
     robust_spread: float
     """1.4826 MAD / median."""

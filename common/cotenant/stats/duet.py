@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles, stdev
 
+from cotenant.decoding import Whole
 from cotenant.stats.kept import (
     LEAST_ROUNDS,
     NORMAL,
@@ -44,7 +45,7 @@ class DuetRatio:
     interval: tuple[float, float] | None
     """95 % interval over the rounds of this launch, wider by 1.4 % between processes of one program, which also holds
     `mean`; null below three rounds."""
-    rounds: int
+    rounds: Whole
     """How many rounds it goes over."""
     verdict: str
     """`SLOWER`, `FASTER` or `SAME`, where the whole interval is beyond the margin, or within; else `UNCLEAR`."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median, stdev
 from typing import Literal
 
+from cotenant.decoding import Whole
 from cotenant.stats.correlation import lag_correlation, variance_inflation
 
 CONFIDENCE = 0.95
@@ -84,7 +85,7 @@ class Kept:
     """Geometric mean."""
     interval: tuple[float, float] | None
     """95 % interval; null of too few, which were measured once or twice."""
-    n: int
+    n: Whole
     """How many it goes over."""
     over: Over = "rounds"
     """Its unit: rounds of blocks or observations of one launch, beside which another may differ; launches; jobs."""

@@ -12,9 +12,8 @@ from cotenant.report import mlbench
 from cotenant.report.grid import Grid
 from cotenant.report.problems import Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.scaling import Curves
-from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
-from cotenant.report.view import View
+from cotenant.report.view import Row, View
 from cotenant.results.table import Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
@@ -38,7 +37,7 @@ class Contents:
     scaling: Curves = field(default_factory=dict)
     against: Against | None = None
     skipped: Sequence[str] = ()
-    shared: Sequence[SharePoint] = ()
+    shared: Sequence[Row] = ()
 
     @cached_property
     def records(self) -> Rows:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cotenant.decoding import Number
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, rate
 from cotenant.report.pictures.canvas import ACCENT, INK, SOFT
@@ -18,11 +19,11 @@ from cotenant.report.pictures.rows import ChartRow, Mark, rows_picture
 from cotenant.report.pictures.timelines import Timeline, timelines_picture
 from cotenant.report.section import Picture
 from cotenant.report.summary import Estimate, JobSummary
-from cotenant.results.decoded import part_of
+from cotenant.results.decoded import part_of, value_at
 from cotenant.results.drawn import Course, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again
-from cotenant.results.record import Meeting, Number
+from cotenant.results.record import Meeting
 from cotenant.results.table import Rows
 from cotenant.stats.tenants import common_load
 from cotenant.text import joined, many, printable
@@ -101,14 +102,14 @@ def memory(launch: Rows, name: str) -> Picture | None:
     """Return each slice's peak memory against its limit; None unless both are known for all tenants."""
     rows = []
     for _, record in again(launch):
-        tenant = str(record.at("tenant"))
-        most = part_of(record.at("meters", "tenants", tenant, "memory_used_bytes", "max"), Number)
-        limit = part_of(record.at("isolation", "read_back", "memory_bytes"), Number)
+        tenant = str(record.tenant)
+        most = part_of(value_at(record.meters, "tenants", tenant, "memory_used_bytes", "max"), Number)
+        limit = part_of(record.isolation.read_back.get("memory_bytes"), Number)
         if most is None or limit is None or not 0 <= most <= limit:
             return None
         most, limit = most / 2**30, limit / 2**30
         words = f"{most:.3g} of {limit:.3g}"
-        rows.append(ChartRow(f"user {printable(tenant)}", words, bar=most, whole=limit, level=Mark(limit)))
+        rows.append(ChartRow(f"user {tenant}", words, bar=most, whole=limit, level=Mark(limit)))
     if not rows:
         return None
     drawn = rows_picture(rows, name, (0.0, max(row.whole or 0.0 for row in rows)), "{:g}".format)

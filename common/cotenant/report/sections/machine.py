@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from cotenant.decoding import MOST
 from cotenant.report.answer import UNNAMED
 from cotenant.report.section import Details, Section
 from cotenant.report.sections.contents import Contents
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.read import again
-from cotenant.results.record import MOST
 from cotenant.results.table import AT, Rows
 from cotenant.text import gib
 
@@ -25,8 +25,8 @@ def machines(contents: Contents) -> Section | None:
     details = []
     for host, at, isolation, gpu in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
         newest = Rows(in_order.table, [in_order.at[at]])
-        machine = next((record.at("machine") for _, record in again(newest)), None)
-        details.append(Details(host or UNNAMED, pairs=_facts(mapping_of(machine), isolation, gpu)))
+        machine = next((record.machine for _, record in again(newest)), {})
+        details.append(Details(host or UNNAMED, pairs=_facts(machine, isolation, gpu)))
     return Section("Machine", details=details, anchor="machine", short="Machine") if details else None
 
 

@@ -12,12 +12,12 @@ from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duets_grid
 from cotenant.report.hosts import hosts_view
 from cotenant.report.hosts import jobs_on_hosts as jobs_on_hosts_view
-from cotenant.report.jobs import explanations, jobs_grid
+from cotenant.report.jobs import explanations, jobs_view
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.pictures.canvas import SOFT, WIDTH
 from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture, kept_curve
-from cotenant.report.problems import findings_grid, losses_grid
+from cotenant.report.problems import findings_view, losses_view
 from cotenant.report.renderers import html
 from cotenant.report.scaling import ScalingPoint, scaling_grid
 from cotenant.report.section import Details, Picture, Section
@@ -62,11 +62,12 @@ def duets(contents: Contents) -> Section | None:
 
 
 def results(contents: Contents) -> Section | None:
-    grid = jobs_grid(contents.summary, contents.against.targets if contents.against else {})
-    if not groups_of(grid):
+    view = jobs_view(contents.summary, contents.against.targets if contents.against else {})
+    if not view.shown:
         return None
     # These columns stand in each job's panel: with them the table would be wider than a screen.
-    table, sentences = html(grid, ["group", "fairness"]), explanations(contents.summary)
+    table = html(view, ["group", "fairness"])
+    sentences = explanations(contents.summary.jobs, view.groups)
     return Section("Results", sentences, table=table, anchor="results", short="Results", filtered=True)
 
 
@@ -132,14 +133,14 @@ def findings(contents: Contents) -> Section | None:
     anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(jobs)]) if job.rates}
     if not contents.findings:
         return None
-    table = html(findings_grid(contents.findings, anchors))
+    table = html(findings_view(contents.findings, anchors))
     return Section("Findings", [OF_FINDINGS], table=table, anchor="findings", short="Findings")
 
 
 def failures(contents: Contents) -> Section | None:
     if not contents.losses:
         return None
-    sentences, table = [f"{contents.failed} did not complete."], html(losses_grid(contents.losses))
+    sentences, table = [f"{contents.failed} did not complete."], html(losses_view(contents.losses))
     return Section("Failures", sentences, table=table, anchor="failures", short="Failures")
 
 
