@@ -105,7 +105,7 @@ def rows_picture(
     for value in at:
         axes.axvline(value, color=INK, linewidth=0.9)
     axes.set_xlim(*ends)
-    ticks(axes.xaxis, max(3, round(width)), show, steps=ROUND)
+    ticks(axes.xaxis, min(7, max(3, round(width))), show, steps=ROUND)
     return svg(axes, name)
 
 
