@@ -10,7 +10,7 @@ from markupsafe import Markup
 from cotenant.report import numbers
 from cotenant.report.capacity import SHOWN, capacity_sentences, capacity_view
 from cotenant.report.comparison import CLAIMS, OF_SUITE, JobComparison, SuiteComparison, comparison_view
-from cotenant.report.pictures.canvas import PAPER, WIDTH, shares_axis
+from cotenant.report.pictures.canvas import DESK, PAPER, PHONE, WIDTH, shares_axis
 from cotenant.report.pictures.curves import CurveStyle, PlottedCurve, Scale, curves_picture
 from cotenant.report.pictures.rows import ChartRow, Mark, rows_picture
 from cotenant.report.renderers import html
@@ -69,8 +69,11 @@ def _ratios(lines: SuiteComparison) -> Picture | None:
     around = (min(0.95, 1 - 2 * margin), max(1.05, 1 + 2 * margin))
     ends = shares_axis((end for row in rows for end in row.marks[0].ends), around, 1 / MOST_RATIO, MOST_RATIO)
     band = (1 - margin, 1 + margin) if margin else None
-    drawn = rows_picture(rows, "ratios", ends, "{:g}".format, height=0.19, width=8.0, at=[1], band=band)
-    return Picture(drawn, "B / A", f"band: margin of {100 * margin:.1f} %", heard="B / A: as in the table")
+    wide, narrow = (
+        rows_picture(rows, f"ratios{width:.0f}", ends, "{:g}".format, height=0.19, width=width, at=[1], band=band)
+        for width in (DESK, PHONE)
+    )
+    return Picture(wide, "B / A", f"band: margin of {100 * margin:.1f} %", "B / A: as in the table", narrow)
 
 
 def _with_span(line: JobComparison) -> str:

@@ -63,6 +63,8 @@ _ID = re.compile(r"( id=\"|url\(#|href=\"#)")
 WIDTH, LEFT, TOP, BOTTOM = 5.2, 0.62, 0.2, 0.3
 BAND = 0.34
 """Inches of a picture's width, of the room left of, above and below its axes, and of the height of a user's band."""
+DESK, PHONE = 10.0, 4.2
+"""Inches of a wide picture: on a desk, and on a phone, which would shrink its letters."""
 LETTER, MARGIN = 0.066, 0.15
 """Inches of a letter of a row's name and of the words beside it, and around these."""
 DOTTED = (0, (1, 1.2))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from cotenant.report.answer import MOST_HOSTS, NAMED, UNNAMED, JobShares, shares_of
 from cotenant.report.kept import QUICK
-from cotenant.report.pictures.canvas import shares_axis
+from cotenant.report.pictures.canvas import DESK, PHONE, shares_axis
 from cotenant.report.pictures.rows import ChartRow, mark_of, rows_picture
 from cotenant.report.problems import first_steps, loss_sentences
 from cotenant.report.section import Notice, NoticePoint, Picture
@@ -20,8 +20,6 @@ from cotenant.text import listed
 FAILURES_ON_TOP = 3
 SIGNS = "●■◆▲"
 """The marks of the first users in the chart."""
-DESK, PHONE = 10.0, 4.2
-"""Inches of the shares' picture: on a desk, and on a phone, which would shrink its letters."""
 
 
 def failures_on_top(contents: Contents) -> Notice | None:
