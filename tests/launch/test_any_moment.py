@@ -78,15 +78,19 @@ class TypedDesign:
     behind: tuple[str, ...] = ()
     """The words behind all flags."""
     slice_bytes: int = SLICE_BYTES
-    before_s: float = 1.5
-    """The least time from the beginning of a launch to its end by time."""
+    within_s: tuple[float, float] = (1.5, 5.0)
+    """The limits of launches that end by time, in seconds."""
+    in_time: int = 0
+    """The tenants of such a launch if they are fewer: pairs for which one has no time are launches of their own."""
 
 
 DESIGNS = {
     "blocks": TypedDesign(("--users", 2, "--baseline", "blocks"), 2, 2, 3.5),
-    "pairs": TypedDesign(("--pairs", "job,other"), 4, 2, 8.0, ("job", "other"), slice_bytes=PAIR_BYTES),
+    "pairs": TypedDesign(
+        ("--pairs", "job,other"), 4, 2, 8.0, ("job", "other"), slice_bytes=PAIR_BYTES, within_s=(1.5, 3.0), in_time=2
+    ),
     "duet": TypedDesign(("--duet", "job", "--users", 2, "--repetitions", 1), 4, 2, 3.5, behind=("--", "---")),
-    "crowd": TypedDesign(("--users", 3, "--keep", 0.1), 3, 3, 7.0, command=("capacity",), before_s=9.0),
+    "crowd": TypedDesign(("--users", 3, "--keep", 0.1), 3, 3, 7.0, command=("capacity",), within_s=(9.0, 16.0)),
 }
 ENDS = ("runner", "interrupt", "stop", "timeout", "tenant", "memory")
 
@@ -110,7 +114,8 @@ def started(suites: Suites, design: TypedDesign, *words: object, timeout_s: floa
     jobs = [job("rogue.py", "--repeat", 8, *map(str, words), name=name) for name in design.jobs]
     flags = ("--reserve", reserve, "--outdir", suites.output, *(("--timeout", timeout_s) if timeout_s else ()))
     runner = suites.start(jobs, *design.flags, *flags, *design.behind, command=design.command)
-    until(lambda: len(tenants(suites)) == design.tenants or runner.poll() is not None, "users", seen=suites.said)
+    count = (timeout_s and design.in_time) or design.tenants
+    until(lambda: len(tenants(suites)) == count or runner.poll() is not None, "users", seen=suites.said)
     assert runner.poll() is None, suites.said()
     if not timeout_s:
         until(lambda: frozen(suites) or runner.poll() is not None, "the first border", seen=suites.said)
@@ -164,7 +169,7 @@ def ended(suites: Suites, design: TypedDesign, end: str, chance: random.Random) 
         until(lambda: not victims <= set(tenants(suites)), "one has died", 20 + after_s)
     elif end == "timeout":
         # Its clock starts before tenants are there.
-        runner = started(suites, design, timeout_s=design.before_s + after_s)
+        runner = started(suites, design, timeout_s=chance.uniform(*design.within_s))
         held = False
         while tenants(suites):
             held = bool(frozen(suites))

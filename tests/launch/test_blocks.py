@@ -115,6 +115,12 @@ class AlwaysTwo:
         return 2
 
 
+class InCrowdsOfTwo(InCrowds):
+    """In slices of a pair."""
+
+    slots = slots()
+
+
 @pytest.mark.v1
 def test_a_tenant_killed_at_rest_ends_the_blocks_in_two_seconds(v1_turning: Turning) -> None:
     """The freezer of cgroup v1 keeps SIGKILL until a thaw, and a third user rests as long as two are to meet."""
@@ -130,7 +136,7 @@ def test_a_tenant_killed_at_rest_ends_the_blocks_in_two_seconds(v1_turning: Turn
 
     killer = threading.Thread(target=kill)
     killer.start()
-    design = InCrowds(cast(CrowdSearch, AlwaysTwo()), 1)
+    design = InCrowdsOfTwo(cast(CrowdSearch, AlwaysTwo()), 1)
     result = v1_turning.launch(design=design, tenants=3, limits=Limits(timeout_s=60, budget_s=60))
     killer.join()
     assert outcomes(result) == ["completed", "completed", "failed"]

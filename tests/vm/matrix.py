@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
 import pwd
 import random
@@ -268,6 +269,7 @@ def at_moments(row: Row, suite: Suite, before: set[Path]) -> Iterator[str]:
         problems = [*moments.ended(one, end, after_s, chance, limit_s), *nothing_left(one, before), *row.check(one)]
         frozen, longest_s = frozen + one.was_frozen, max(longest_s, one.gone_s or 0.0)
         suite.said = one.said
+        print(f"       {end}: {'FAILED' if problems else 'ok'}, gone after {one.gone_s or math.inf:.2f} s", flush=True)
         yield from (f"moment {number}, {end}, of seed {seed}: {problem}" for problem in problems)
         one.destroy()
     made = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
