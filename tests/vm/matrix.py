@@ -263,7 +263,7 @@ def at_moments(row: Row, suite: Suite, before: set[Path]) -> Iterator[str]:
     seed, virtual = random.SystemRandom().getrandbits(32), virtualisation()
     chance, frozen, longest_s, limit_s = random.Random(seed), 0, 0.0, GONE_S.get(virtual, 2.0)
     count = int(os.environ.get("MOMENTS") or MOMENTS.get(virtual, 20))
-    ends = [*itertools.islice(itertools.cycle(moments.ENDS), count)]
+    ends = [*itertools.islice(itertools.cycle(chance.sample(moments.ENDS, len(moments.ENDS))), count)]
     for number, end in enumerate(ends):
         one, after_s = moments.suite_of(f"{suite.name}.{number}", row.start, row.design, end, chance)
         problems = [*moments.ended(one, end, after_s, chance, limit_s), *nothing_left(one, before), *row.check(one)]
