@@ -118,7 +118,7 @@ def test_rank_0_reports_for_ranks_elsewhere_what_it_could_have_seen(rank: Rank, 
     rank.take(whole)
     assert rank.others == {1: rank.observations}
     twice, early = [seen(go, 0), seen(go, 0)], [seen(go, 0, start_ns=1), seen(go, 1)]
-    wrong = [ElsewhereMessage(2, wrong_rows) for wrong_rows in (twice, early, [])]
+    wrong = [ElsewhereMessage(2, wrong_rows) for wrong_rows in (twice, early, [], rows[:1])]
     for message in (whole, ElsewhereMessage(0, rows), ElsewhereMessage(3, rows), *wrong):
         refuses(rank, message)
     rank.elsewhere = 0
