@@ -20,6 +20,7 @@ from cotenant.cli import main
 from cotenant.commands import COMMANDS, views
 from cotenant.commands.flags import at_dashes
 from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
+from patience import HANG_S
 from tenants.suites import RUN, script
 from workplace import make_workplace
 
@@ -141,7 +142,7 @@ def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path) -> None:
 def ci_commands() -> list[list[str]]:
     """Return the commands of the recipes' two YAML files, for GitHub Actions and for GitLab."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    github, gitlab = (
+    github, gitlab, *_ = (
         yaml.safe_load(block) for language, block in FENCE.findall(RECIPES.read_text()) if language == "yaml"
     )
     # YAML 1.1 reads the word `on` as true.
@@ -190,7 +191,7 @@ def test_a_recipe_for_a_runner_does_as_it_stands(
     assert flags in commands[-1]
     line, environment = "set -e; " + "; ".join(commands), runner_of(tmp_path)
     ended = subprocess.run(
-        ["bash", "-c", line], cwd=tmp_path / "work", env=environment, capture_output=True, text=True, timeout=300
+        ["bash", "-c", line], cwd=tmp_path / "work", env=environment, capture_output=True, text=True, timeout=HANG_S
     )
     assert ended.returncode == status, ended.stdout + ended.stderr
     assert said in ended.stdout

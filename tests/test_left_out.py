@@ -11,6 +11,7 @@ import pytest
 
 from commands.calling import write
 from cotenant.commands import COMMANDS
+from patience import HANG_S
 from report.making import launch
 from tenants.suites import ROOT, job
 
@@ -57,7 +58,7 @@ def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
     )
     *said, rest = ended.stdout.split("@@ ")
     assert len(said) == len(words), rest
@@ -87,7 +88,7 @@ def test_a_suite_is_launched_without_them(tmp_path: Path) -> None:
     task = ["--jobs", "cpu", "--name", "toy_reg", *SUITE[2:], "--", "--repeat", "6"]
     for words in (SUITE, task, ["report", "base/output"]):
         line = [sys.executable, str(copy / "run.py"), *words]
-        ended = subprocess.run(line, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
+        ended = subprocess.run(line, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=HANG_S)
         assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
     assert "sums" in ended.stdout
     assert "toy_reg" in ended.stdout

@@ -14,6 +14,7 @@ import pytest
 
 import cotenant
 from api.sample import make_sample
+from patience import HANG_S
 from tenants.suites import ROOT
 
 PAGE, NOTEBOOK = ROOT / "docs/api.md", ROOT / "docs/notebook.ipynb"
@@ -59,7 +60,7 @@ def executed(folder: Path, *words: str) -> list[dict[str, object]]:
     made.write_bytes(NOTEBOOK.read_bytes())
     environ = os.environ | {"PYTHONPATH": str(ROOT / "common"), "COTENANT_LOCK": str(folder / "lock")}
     line = [sys.executable, str(ROOT / "scripts/notebook.py"), str(made), *words]
-    ended = subprocess.run(line, cwd=folder, env=environ, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(line, cwd=folder, env=environ, capture_output=True, text=True, timeout=HANG_S)
     assert ended.returncode == 0, ended.stderr
     return [cell for cell in json.loads(made.read_text())["cells"] if cell["cell_type"] == "code"]
 

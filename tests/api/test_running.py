@@ -18,6 +18,7 @@ from api.sample import repeated
 from commands.calling import refusal, write
 from cotenant.api import running
 from cotenant.isolation.lock import SuiteLock
+from patience import HANG_S
 from tenants.suites import ROOT, job
 
 STAND_IN = """
@@ -143,7 +144,7 @@ def typed(folder: Path, code: str) -> subprocess.Popen[str]:
 @pytest.mark.slow
 def test_a_real_run(tmp_path: Path) -> None:
     (tmp_path / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))
-    said, errors = typed(tmp_path, REAL).communicate(timeout=120)
+    said, errors = typed(tmp_path, REAL).communicate(timeout=HANG_S)
     assert errors == ""
     assert "1/1 sums" in said
     *_, result, refusal = said.splitlines()
@@ -155,11 +156,11 @@ def test_a_real_run(tmp_path: Path) -> None:
 def test_an_interrupted_program_leaves_no_runner(tmp_path: Path) -> None:
     (tmp_path / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 100_000, name="sums")]))
     program = typed(tmp_path, REAL)
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + HANG_S
     while not [*tmp_path.glob("output/logs/*")] and time.monotonic() < deadline_s:
         time.sleep(0.1)
     program.send_signal(signal.SIGINT)
-    _, errors = program.communicate(timeout=60)
+    _, errors = program.communicate(timeout=HANG_S)
     assert errors.rstrip().endswith("KeyboardInterrupt")
     (record, *_) = (tmp_path / "output").glob("*.json")
     assert json.loads(record.read_text())["outcome"] == "interrupted"

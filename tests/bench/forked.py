@@ -11,7 +11,7 @@ import torch
 import torch.distributed.fsdp  # It takes 0.8 s, and ranks forked later have it already.
 from torch import distributed
 
-LIMIT_S = 60
+from patience import HANG_S
 
 
 def forked(ranks: int, work: Callable[..., None], folder: Path, *arguments: Any) -> None:
@@ -21,7 +21,7 @@ def forked(ranks: int, work: Callable[..., None], folder: Path, *arguments: Any)
     for child in children:
         child.start()
     for child in children:
-        child.join(LIMIT_S)
+        child.join(HANG_S)
         assert child.exitcode == 0
 
 

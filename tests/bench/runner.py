@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.protocol.messages import Message, MessageBuffer, encode
-
-LIMIT_S = 30
+from patience import HANG_S
 
 
 class Runner:
@@ -22,7 +21,7 @@ class Runner:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
-        self._listener.settimeout(LIMIT_S)
+        self._listener.settimeout(HANG_S)
         self._lines = MessageBuffer()
         self._thread = threading.Thread(target=self._run, args=[script])
         self._thread.start()
@@ -30,7 +29,7 @@ class Runner:
     def _run(self, script: Callable[[Runner], None]) -> None:
         with self._listener:
             self._link, _ = self._listener.accept()
-        self._link.settimeout(LIMIT_S)
+        self._link.settimeout(HANG_S)
         with self._link:
             script(self)
 
@@ -58,5 +57,5 @@ class Runner:
         return [message.kind for message in self.heard]
 
     def join(self) -> None:
-        self._thread.join(LIMIT_S)
+        self._thread.join(HANG_S)
         assert not self._thread.is_alive()

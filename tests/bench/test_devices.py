@@ -24,6 +24,7 @@ from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.results.identity import unique_id
 from machine.fakehost import Board, FakeNvml, write
+from patience import HANG_S
 from tasks.loading import built, losses
 from tenants.suites import ROOT, TENANTS
 
@@ -69,7 +70,7 @@ def test_devices_that_torch_does_not_see_are_unsupported(
     ):
         assert unseen_devices(environ, tmp_path, nvml) == sentence
     write(tmp_path, {"dev/nvidia0": ""})
-    assert unseen_devices({}, tmp_path, FakeNvml(starts=False)).startswith("the driver of those that are here")
+    assert unseen_devices({}, tmp_path, FakeNvml(starts=False)).startswith("the driver of the devices that are here")
     assert unseen_devices({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ""
     monkeypatch.setenv("USE_CUDA", "1")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
@@ -248,7 +249,7 @@ def launched(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
     )
 
 

@@ -13,6 +13,7 @@ from torch.distributed.elastic.rendezvous import RendezvousParameters
 from cotenant.bench.meeting import BACKEND, HostsRendezvous
 from cotenant.bench.ranks import launcher_flags, ranks_of
 from cotenant.launch.environment import free_ports, node_variables
+from patience import HANG_S
 
 FOUR = {"DEVICE_TOTAL": "4"}
 ALONE = 0
@@ -82,7 +83,7 @@ def test_ranks_of_one_host_listen_on_the_loopback_alone(tmp_path: Path) -> None:
     main.write_text(LISTENING)
     environ = os.environ | node_variables(None, 0) | {"MASTER_PORT": str(port), "DEVICE_TOTAL": str(ranks)}
     line = [sys.executable, "-m", "cotenant.bench.ranks", str(main)]
-    ended = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=HANG_S, check=True)
     listening = set(ended.stdout.split())
     assert f"0100007F:{port:04X}" in listening, ended.stdout
     assert len(listening) > ranks

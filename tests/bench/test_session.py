@@ -32,6 +32,7 @@ from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, TENANT_VARIABLE
+from patience import HANG_S
 from tenants.suites import ROOT
 
 
@@ -181,7 +182,7 @@ def test_a_tenant_leaves_without_closing_the_interpreter_whose_threads_can_end_i
     nobody = {SOCKET_VARIABLE: str(tmp_path / "nobody"), TENANT_VARIABLE: "0"}
     nobody |= {"PYTHONPATH": f"{ROOT / 'common'}:{ROOT / 'tests'}"}
     line = [sys.executable, "-c", HELD_BY_A_THREAD]
-    ended = subprocess.run(line, env=os.environ | nobody, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(line, env=os.environ | nobody, capture_output=True, text=True, timeout=HANG_S)
     assert (ended.returncode, ended.stdout) == (1, "left\n"), ended.stderr
 
 

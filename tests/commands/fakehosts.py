@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from patience import HANG_S
 from tenants.suites import ROOT, script
 
 SCRIPT = ROOT / "cgroup_setup.sh"
@@ -16,7 +17,7 @@ def cgroup_setup(*words: str, host: Path | None = None, **env: str) -> subproces
     """Run the script against `host`, or against this machine."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SUDO")}
     named = {} if host is None else {"HOST_ROOT": str(host)}
-    return subprocess.run([SCRIPT, *words], env=kept | named | env, capture_output=True, text=True, timeout=30)
+    return subprocess.run([SCRIPT, *words], env=kept | named | env, capture_output=True, text=True, timeout=HANG_S)
 
 
 class FakeHost:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands.calling import Capture, call
+from patience import HANG_S
 from tenants.suites import ROOT, RUN, script
 
 WHILE_IMPORTING = """
@@ -29,7 +30,7 @@ entry()
 @pytest.mark.parametrize(("name", "sender"), [("SIGINT", "Ctrl-C"), ("SIGHUP", "a closed terminal")])
 def test_a_signal_while_modules_are_imported_waits_for_the_command(name: str, sender: str) -> None:
     line = [sys.executable, "-c", WHILE_IMPORTING, "doctor", "--quick", name]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "imported\n", f"cotenant: Stopped by {sender}.\n")
 
 
@@ -38,7 +39,9 @@ def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.kill(os.getpid(), signal.SIGINT)
 
-    ended = subprocess.run([*RUN, "doctor", "--quick"], capture_output=True, text=True, timeout=60, preexec_fn=pending)
+    ended = subprocess.run(
+        [*RUN, "doctor", "--quick"], capture_output=True, text=True, timeout=HANG_S, preexec_fn=pending
+    )
     assert (ended.returncode, ended.stderr) == (130, "cotenant: Stopped by Ctrl-C.\n")
 
 
@@ -92,4 +95,4 @@ def test_a_closed_terminal_is_an_interruption() -> None:
         os.close(ours)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(60) == 130
+        assert process.wait(HANG_S) == 130

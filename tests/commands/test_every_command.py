@@ -19,10 +19,10 @@ import pytest
 from cotenant.commands import COMMANDS
 from cotenant.results.journal import FILE
 from pages import PAGE_OF, launches, runs
+from patience import HANG_S
 from tenants.suites import RUN, job
 from workplace import make_workplace
 
-LIMIT_S = 120
 HEAVY = ("torch", "scipy", "polars", "matplotlib")
 OF_TABLES = ("torch", "scipy.stats", "matplotlib")
 PROGRAM = """
@@ -49,8 +49,8 @@ TABLE = {
     "--version": Shown((r"^cotenant \d+\.\d+\.\d+$",), HEAVY),
     "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
     "help --all": Shown((r"--nnodes N", r"--settle S"), HEAVY),
-    "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
-    "capacity --help": Shown((r"--keep SHARE", r"nothing is applied\.$"), HEAVY),
+    "exec --help": Shown((r"--count-line REGEX", r"^The command comes after --: "), HEAVY),
+    "capacity --help": Shown((r"--keep SHARE", r"^Nothing is applied: "), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
     "tune --help": Shown((r"--out FILE", r"--budget S"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
@@ -72,7 +72,7 @@ TABLE = {
     "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
     "export --out rows.parquet": Shown((r"\d\d rows in rows\.parquet\.$",), ("torch", "scipy", "matplotlib")),
     "archive -o run.tar.zst; verify run.tar.zst": Shown(
-        (r"^run\.tar\.zst: \d+ files, journal ", r"^numbers +yes ", r"^All of it holds\.$"),
+        (r"^run\.tar\.zst: \d+ files, journal ", r"^numbers +yes ", r"^All checks passed\.$"),
         ("torch", "scipy", "matplotlib"),
     ),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
@@ -107,7 +107,7 @@ class Place:
         if line not in self._typed:
             words = [sys.executable, "-c", PROGRAM, str(self._names), RUN[1], *shlex.split(line)]
             ended = subprocess.run(
-                words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S
+                words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=HANG_S
             )
             modules = set(self._names.read_text().split())
             self._typed[line] = ended.returncode, ended.stdout + ended.stderr, modules

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.finding import Finding
-from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
-from cotenant.results.decoded import Decoded
+from cotenant.report.catalogue import CatalogueEntry, catalogue_view
 from cotenant.results.last import last_launches
-from report.making import fields_of, launch, solo, text_of
+from report.making import launch, solo, text_of
 from tenants.suites import TENANTS, job
 
 TASK = '''"""Learns nothing (Nobody 2026):
@@ -51,8 +50,9 @@ def listed(capsys: Capture, *words: object) -> list[dict[str, Any]]:
     status, said, errors = call(capsys, "list", "--json", *words)
     assert (status, errors) == (0, "")
     document = json.loads(said)
-    assert (document["schema"], document["suite"]) == ("cotenant-list-1", "baselines")
-    rows: list[dict[str, Any]] = document["jobs"]
+    assert (document["schema"], document["view"]) == ("cotenant-view-1", "list")
+    rows: list[dict[str, Any]] = document["rows"]
+    assert {row["suite"] for row in rows} == {"baselines"}
     return rows
 
 
@@ -102,7 +102,7 @@ def test_a_launch_that_was_to_be_by_blocks_says_how_long_another_such_one_takes(
     lacking = Finding("no_blocks", "info", "There were none.", "")
     by_blocks = [replace(record, findings=[*record.findings, lacking]) for record in launch("blocks")]
     records = [*by_blocks, *launch("without")]
-    found = last_launches([Decoded(fields_of(record)) for record in records], records[0].suite)
+    found = last_launches(records, records[0].suite)
     assert {name: each.by_blocks for name, each in found.items()} == {"blocks": True, "without": False}
 
 
@@ -123,7 +123,7 @@ def test_a_job_has_one_line_on_a_terminal() -> None:
         for name, item in names.items()
     ]
     for width in (80, 120):
-        lines = text_of(catalogue_grid("cpu", entries, "output"), width=width).splitlines()
+        lines = text_of(catalogue_view("cpu", entries, "output"), width=width).splitlines()
         rows = lines[2 : 2 + len(names)]
         assert [row[:4] for row in rows] == [name[:4] for name in names]
         assert all(row.endswith("…") and len(row) <= width for row in rows)

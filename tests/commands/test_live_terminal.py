@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from patience import HANG_S
 from report.screen import Screen
 from tenants.suites import Suites, job, until
 
@@ -116,7 +117,7 @@ def test_a_terminal_that_goes_away_costs_no_record(loose: Suites) -> None:
     terminal = Terminal(loose, [job("sums.py", "--repeat", 100_000)], "--users", 1)
     until(lambda: "measuring since" in terminal.read(), "GO", 30, terminal.read)
     os.close(terminal.ours)
-    assert terminal.process.wait(60) != 0
+    assert terminal.process.wait(HANG_S) != 0
     assert loose.outcomes() == ["interrupted"]
 
 

@@ -14,6 +14,7 @@ import pytest
 from commands.calling import write
 from cotenant.cli import main
 from cotenant.commands.output import note
+from patience import HANG_S
 from report.making import launch, solo
 from results.made import NOON
 
@@ -42,7 +43,7 @@ def status_without_a_reader(*words: object) -> tuple[int, str]:
     os.close(left)
     try:
         entry = [sys.executable, "-c", "from cotenant.__main__ import entry; entry()", *map(str, words)]
-        ended = subprocess.run(entry, stdout=output, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        ended = subprocess.run(entry, stdout=output, stderr=subprocess.PIPE, text=True, check=False, timeout=HANG_S)
     finally:
         os.close(output)
     return ended.returncode, ended.stderr

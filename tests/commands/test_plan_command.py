@@ -16,6 +16,7 @@ from cotenant import cli
 from cotenant.api import planning
 from cotenant.procfs import parse_list
 from machine import fleet
+from patience import HANG_S
 from tenants.suites import ROOT
 
 
@@ -37,7 +38,7 @@ def test_this_host_as_a_person_sees_it(capsys: Capture) -> None:
 
 def test_json_needs_the_standard_library_only() -> None:
     line = [sys.executable, "-I", "-S", str(ROOT / "run.py"), "plan", "--json", "--users", "1", "--isolation", "none"]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert (found["schema"], found["backend"]) == ("cotenant-plan-2", "none")

@@ -16,6 +16,7 @@ from commands.calling import Capture, call, check_refusals
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
 from cotenant.launch.prepared import PreparedSuite
+from patience import HANG_S
 from tenants.suites import ROOT, RUN, Suites, job
 
 FLAGS: dict[str, str | tuple[str, ...]] = {
@@ -89,7 +90,7 @@ def limited(
         cwd=suites.folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, size_bytes)),
     )
     assert ended.returncode == status

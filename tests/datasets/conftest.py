@@ -16,6 +16,7 @@ from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.imagenet import DATASET, recipe
 from datasets import loopback
 from datasets.miniature import miniature
+from patience import HANG_S
 
 SOURCE = Path(__file__).parents[2] / "common"
 SETTINGS = (
@@ -44,7 +45,7 @@ def tree(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def wait_for(condition, seconds=60.0):
+def wait_for(condition, seconds=HANG_S):
     end = time.monotonic() + seconds
     while not (result := condition()):
         assert time.monotonic() < end, "it never came"

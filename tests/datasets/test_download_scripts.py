@@ -15,6 +15,7 @@ from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets import NAMES, find_dataset
 from datasets.conftest import tree
 from datasets.miniature import bsds500
+from patience import HANG_S
 
 CHECKOUT = Path(__file__).parents[2]
 WALKER = CHECKOUT / "download_datasets.sh"
@@ -27,7 +28,9 @@ def run(tmp_path, environment):
     """Return a function that runs a program to its end, with more variables."""
 
     def ended(*line, **extra):
-        return subprocess.run(line, env=environment | extra, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            line, env=environment | extra, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S
+        )
 
     return ended
 
@@ -104,7 +107,7 @@ def test_an_interrupt_ends_every_script(walker, environment):
     # By then all traps are set, also that of the process that prints the scripts' lines.
     assert {walking.stderr.readline() for _ in range(2)} == {"[a/first] up\n", "[b/second] up\n"}
     walking.send_signal(signal.SIGINT)
-    _, said = walking.communicate(timeout=60)
+    _, said = walking.communicate(timeout=HANG_S)
     assert walking.returncode == 130
     assert "[a/first] bye" in said
     assert "[b/second] bye" in said
@@ -145,7 +148,7 @@ def test_on_a_terminal_each_script_has_it_for_its_bar(walker, tmp_path, environm
     body = f"[[ -t 2 && ! -e {busy} ]] && touch {busy} && sleep 0.1 && echo here >&2 && rm {busy}"
     script(walker, body, "a/first", "b/second")
     outer, inner = pty.openpty()
-    done = subprocess.run([walker, "a", "b"], env=environment, stderr=inner, timeout=60, check=False)
+    done = subprocess.run([walker, "a", "b"], env=environment, stderr=inner, timeout=HANG_S, check=False)
     os.close(inner)
     said = os.read(outer, 10_000).decode().splitlines()
     os.close(outer)

@@ -14,6 +14,7 @@ from cotenant.datasets.dataset import read_manifest
 from datasets import loopback
 from datasets.conftest import wait_for
 from datasets.miniature import jpeg, tar
+from patience import HANG_S
 
 # Noise, which compression does not make smaller.
 MEMBERS = {f"BSR/BSDS500/data/images/{split}/1.jpg": jpeg() + os.urandom(300_000) for split in ("train", "val", "test")}
@@ -65,7 +66,7 @@ def test_a_killed_maker_leaves_nothing_present_and_no_worker(tmp_path, start_pic
     assert read_manifest(tmp_path / "ImageNet") is None
 
     second = start_pictures(tmp_path, 100)
-    _, shown = second.communicate(timeout=60)
+    _, shown = second.communicate(timeout=HANG_S)
     assert second.returncode == 0, shown
     assert "(0 bytes there)" not in shown
     manifest = read_manifest(tmp_path / "ImageNet")
@@ -80,7 +81,7 @@ def test_an_interrupted_maker_goes_quietly(tmp_path, start, when):
     wait_for((root / ".making").exists if when == "as workers start" else lambda: made(root) > 5)
     workers = children_of(maker, b"spawn_main")
     os.killpg(maker.pid, signal.SIGINT)  # A terminal also sends it to the workers.
-    _, shown = maker.communicate(timeout=60)
+    _, shown = maker.communicate(timeout=HANG_S)
     assert maker.returncode == 130
     assert shown.splitlines()[-1].startswith("Interrupted. What is complete or has arrived is kept")
     assert "Traceback" not in shown
@@ -93,7 +94,7 @@ def test_a_killed_worker_is_one_sentence(tmp_path, start_pictures):
     wait_for(lambda: made(tmp_path) > 2)
     workers = children_of(maker, b"spawn_main")
     os.kill(workers[0], signal.SIGKILL)
-    _, shown = maker.communicate(timeout=60)
+    _, shown = maker.communicate(timeout=HANG_S)
     assert maker.returncode == 1
     assert shown.splitlines()[-1].startswith("A worker ended before its file was complete: it was killed, as when")
     assert "Traceback" not in shown
@@ -108,7 +109,7 @@ def test_two_makers_of_one_set_make_it_once(tmp_path, start_pictures):
         for maker in makers:
             assert maker.stderr.readline() == "imagenet: another process is at it, waiting ...\n"
         assert not (tmp_path / "ImageNet").exists()
-    shown = [maker.communicate(timeout=60)[1] for maker in makers]
+    shown = [maker.communicate(timeout=HANG_S)[1] for maker in makers]
     assert [maker.returncode for maker in makers] == [0, 0]
     assert sum(": complete in" in words for words in shown) == 1
     assert sum(": present " in words for words in shown) == 1
@@ -126,7 +127,7 @@ def test_a_run_that_ended_as_it_fetched_is_taken_up(tmp_path, server, start, set
     curls = children_of(first, b"curl")
     assert len(curls) == 1
     os.kill(first.pid, number)
-    _, shown = first.communicate(timeout=60)
+    _, shown = first.communicate(timeout=HANG_S)
     assert "Traceback" not in shown
     if number == signal.SIGINT:
         assert first.returncode == 130
@@ -138,7 +139,7 @@ def test_a_run_that_ended_as_it_fetched_is_taken_up(tmp_path, server, start, set
 
     server.requests.clear()
     second = start("bsds500", **settings)
-    _, shown = second.communicate(timeout=60)
+    _, shown = second.communicate(timeout=HANG_S)
     assert second.returncode == 0, shown
     assert f"bytes={kept}-" in server.ranges()
     for name, content in MEMBERS.items():
@@ -163,7 +164,7 @@ def test_a_terminal_gets_bars(tmp_path, server, environment, settings):
         except OSError:  # The maker has closed its end.
             pass
         os.close(ours)
-        assert maker.wait(timeout=30) == 0
+        assert maker.wait(timeout=HANG_S) == 0
         assert b"\x1b[" in shown
         for title in titles:
             assert title in shown

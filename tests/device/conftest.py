@@ -17,6 +17,7 @@ from cotenant.procfs import numbered, read_text
 from device.host import BASE, DRIVERS_SIGN, Host
 from device.null.build import PACKAGES, NotBuiltError, built, variables
 from device.zygote import Zygote
+from patience import HANG_S
 
 EACH_S, ALL_S = 120, 570
 """With `-m gpu` a test is ended after EACH_S, and no test begins after ALL_S."""
@@ -85,7 +86,7 @@ def real(pytestconfig: pytest.Config) -> Iterator[Host]:
     results.mkdir(parents=True, exist_ok=True)
     before = _ours()
     if program := shutil.which("nvidia-smi"):
-        told = subprocess.run([program, "-q"], capture_output=True, text=True, timeout=30, check=False)
+        told = subprocess.run([program, "-q"], capture_output=True, text=True, timeout=HANG_S, check=False)
         (results / "nvidia-smi.txt").write_text(told.stdout)
     yield Host(results, False, variables=visible_variables(devices[:1]))
     assert _ours() == before, "a test has left something behind"

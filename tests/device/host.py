@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from patience import HANG_S
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BASE = "cotenant-test-device"
@@ -47,7 +49,7 @@ class Host:
     def asked(self, program: str, *words: object) -> Any:
         """Return the value of the last line, which is JSON, that a file of programs/ prints."""
         line = [*self.before, sys.executable, str(HERE / "programs" / f"{program}.py"), *map(str, words)]
-        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=HANG_S, check=False)
         assert done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr[-2000:]}"
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -17,6 +17,7 @@ import pytest
 import cotenant
 from cotenant.exec.settings import EXEC_VARIABLE, HOOK, MEETING, Settings
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
+from patience import HANG_S
 
 PACKAGE = Path(cotenant.__file__).parent
 TORCH = {
@@ -66,7 +67,9 @@ class Program:
             EXEC_VARIABLE: Settings(directory=str(self.directory)).encoded(),
         }
         line = [sys.executable, "-c", text]
-        return subprocess.run(line, env=environment | variables, capture_output=True, text=True, timeout=60, check=True)
+        return subprocess.run(
+            line, env=environment | variables, capture_output=True, text=True, timeout=HANG_S, check=True
+        )
 
     def said(self) -> list[list[str]]:
         """The kinds of messages of each process that has connected."""

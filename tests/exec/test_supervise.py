@@ -15,13 +15,14 @@ import pytest
 from cotenant.exec import supervise
 from cotenant.exec.settings import EXEC_VARIABLE, Settings
 from cotenant.exec.supervise import Supervisor
+from patience import HANG_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
 def test_it_dies_of_the_signal_that_its_program_has_died_of(tmp_path: Path, number: signal.Signals) -> None:
     environment = {**os.environ, EXEC_VARIABLE: Settings(directory=str(tmp_path)).encoded()}
     line = [sys.executable, "-I", "-S", supervise.__file__, "sh", "-c", f"kill -{number.value} $$"]
-    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert (ended.returncode, ended.stderr) == (-number, "")
 
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,15 @@ def place_of(tree: Path, fault: dict[str, Any]) -> Path:
     return holders[0]
 
 
+def planted(path: Path, fault: dict[str, Any]) -> AbstractContextManager[None]:
+    return planted_text(path, path.read_text().replace(fault["old"], fault["new"]))
+
+
 @contextmanager
-def planted(path: Path, fault: dict[str, Any]) -> Iterator[None]:
+def planted_text(path: Path, text: str) -> Iterator[None]:
+    """Give a file another text for a while."""
     before = path.read_text()
-    path.write_text(before.replace(fault["old"], fault["new"]))
+    path.write_text(text)
     try:
         yield
     finally:

@@ -20,13 +20,13 @@ import psutil
 import pytest
 
 from cotenant.results.journal import Launched, read_journal
+from patience import HANG_S
 from tenants.suites import ROOT, RUN, job, until
 
 RAY = os.environ.get("COTENANT_RAY", "")
 NAMES = ("n1", "n2", "n3")
 JOBS = ("a", "b", "c", "d")
 PORT = 6411
-LIMIT_S = 120.0
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
 
 
@@ -59,7 +59,7 @@ class Cluster:
                 line, env=self.environment | lock, stdout=log, stderr=subprocess.STDOUT
             )
         log_of, begun = (self.folder / f"{name}.log").read_text, "Ray runtime started"
-        until(lambda: begun in log_of() or self.fronts[name].poll() is not None, f"{name} starts", LIMIT_S)
+        until(lambda: begun in log_of() or self.fronts[name].poll() is not None, f"{name} starts", HANG_S)
         assert begun in log_of(), log_of()
 
     def kill(self, name: str) -> None:
@@ -118,9 +118,9 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
     jobs.write_text(json.dumps(suite))
     run = cluster.fleet(jobs, out)
     try:
-        until(lambda: (out / "n2").is_dir() and records(out, "n2"), "n2 has a record", LIMIT_S)
+        until(lambda: (out / "n2").is_dir() and records(out, "n2"), "n2 has a record", HANG_S)
         cluster.kill("n2")
-        _, errors = run.communicate(timeout=240)
+        _, errors = run.communicate(timeout=HANG_S)
     finally:
         run.kill()
     assert run.returncode == 1, errors
@@ -131,7 +131,7 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
     before = {name: sorted(path.name for path in (out / name).glob("*.json")) for name in ("n1", "n3")}
     cluster.start("n2")
     run = cluster.fleet(jobs, out, "--resume")
-    _, errors = run.communicate(timeout=240)
+    _, errors = run.communicate(timeout=HANG_S)
     assert run.returncode == 0, errors
     assert [records(out, name) for name in NAMES] == [list(JOBS)] * 3
     assert [launches(out, name) for name in NAMES] == [list(JOBS)] * 3
@@ -151,13 +151,13 @@ def test_one_job_over_three_nodes_ends_when_one_dies_or_at_ctrl_c_and_goes_on(cl
     def until_in_b(run: subprocess.Popen[str], starts: int) -> None:
         begun = cluster.folder / "base" / "ray" / "n3"
         logs = "*/output/logs/b.*.rank2.log"
-        until(lambda: len(list(begun.glob(logs))) >= starts or run.poll() is not None, "b runs", LIMIT_S)
+        until(lambda: len(list(begun.glob(logs))) >= starts or run.poll() is not None, "b runs", HANG_S)
 
     run = cluster.one_job(jobs, out)
     try:
         until_in_b(run, 1)
         cluster.kill("n3")
-        text, errors = run.communicate(timeout=120)
+        text, errors = run.communicate(timeout=HANG_S)
         assert (run.returncode, outcomes()) == (1, {"a": "completed", "b": "node_lost"}), (text, errors)
         assert "Node 2 (n3) is lost: " in errors
         assert "The suite ends here; the same command with --resume goes on." in text + errors
@@ -166,12 +166,12 @@ def test_one_job_over_three_nodes_ends_when_one_dies_or_at_ctrl_c_and_goes_on(cl
         run = cluster.one_job(jobs, out, "--resume")
         until_in_b(run, 1 + 1)
         run.send_signal(signal.SIGINT)
-        text, errors = run.communicate(timeout=120)
+        text, errors = run.communicate(timeout=HANG_S)
         assert (run.returncode, outcomes()) == (130, {"a": "completed", "b": "interrupted"}), (text, errors)
         assert "Stopped by Ctrl-C" in errors
         assert "Node" not in errors, errors
         run = cluster.one_job(jobs, out, "--resume")
-        text, errors = run.communicate(timeout=240)
+        text, errors = run.communicate(timeout=HANG_S)
     finally:
         run.kill()
     assert (run.returncode, outcomes()) == (0, {"a": "completed", "b": "completed"}), (text, errors)

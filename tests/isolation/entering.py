@@ -18,8 +18,8 @@ from cotenant.isolation.backend import SliceEntry
 from cotenant.isolation.entry import start
 from cotenant.isolation.slice import Slice
 from cotenant.procfs import start_ticks
+from patience import HANG_S
 
-PATIENCE_S = 60.0
 MIB = 1 << 20
 AFFINITY = (sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))")
 """A command that prints the processors on which it may run."""
@@ -27,7 +27,7 @@ AFFINITY = (sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(
 
 def eventually(holds: Callable[[], object], what: str) -> None:
     """Wait until something holds; a machine under load may take its time."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while not holds():
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.005)
@@ -83,7 +83,7 @@ def started(entry: SliceEntry, *command: object, environment: dict[str, str] | N
     """One on its way to `command`, found as a shell would; killed at the end if it still lives."""
     program, *words = map(str, command)
     ours, theirs = socket.socketpair()
-    ours.settimeout(PATIENCE_S)
+    ours.settimeout(HANG_S)
     read, write = os.pipe()
     with ours, os.fdopen(read) as output:
         with theirs, os.fdopen(write) as printed:
@@ -119,7 +119,7 @@ def in_python(
     """Run a program, which may import what the tests do, in a process of its own, started by the words `before`."""
     line = [*before, sys.executable, "-c", program, *map(str, words)]
     variables = {**environment, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(line, env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
+    return subprocess.run(line, env=variables, capture_output=True, text=True, timeout=HANG_S)
 
 
 def numbers(path: Path) -> list[int]:

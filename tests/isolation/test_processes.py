@@ -18,7 +18,8 @@ from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from isolation.conftest import in_its_own_namespace
-from isolation.entering import PATIENCE_S, eventually, in_python, is_dead, numbers, sleeper
+from isolation.entering import eventually, in_python, is_dead, numbers, sleeper
+from patience import HANG_S
 from tenants.suites import CGROUPS, has_v1
 
 FAMILY = """
@@ -68,7 +69,7 @@ def test_kill_meets_grandchildren_that_have_another_parent(run: str, tmp_path: P
         eventually(lambda: is_dead(parent.pid) and is_dead(grandchild), "the death of both")
         assert neighbour.poll() is None
         kill_marked(run)
-        assert neighbour.wait(PATIENCE_S) == -signal.SIGKILL
+        assert neighbour.wait(HANG_S) == -signal.SIGKILL
     assert marked(run) == []
 
 
@@ -87,7 +88,7 @@ def test_a_process_that_was_unseen_for_a_moment_is_killed_and_one_that_cannot_be
         blinks = [[]]
         monkeypatch.setattr(processes, "marked", lambda *who: blinks.pop() if blinks else marked(*who))
         kill_marked(run)
-        assert process.wait(PATIENCE_S) == -signal.SIGKILL
+        assert process.wait(HANG_S) == -signal.SIGKILL
 
 
 def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +109,7 @@ def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
         others = [stack.enter_context(sleeper(environment(name))) for name in names]
         others.append(stack.enter_context(sleeper()))
         assert str(dead_run) in sweep_marked()
-        assert left.wait(PATIENCE_S) == -signal.SIGKILL
+        assert left.wait(HANG_S) == -signal.SIGKILL
         assert not {*names, str(dead_run)} & set(sweep_marked())
         assert [process.poll() for process in others] == [None] * 5
 
@@ -126,7 +127,7 @@ def test_sweep_ends_what_a_dead_run_left_frozen_below_another_base(dead_run: Run
             (base / "freezer.state").write_text("FROZEN")
             eventually(lambda: (base / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
             assert str(dead_run) in sweep_marked()
-            assert left.wait(PATIENCE_S) == -signal.SIGKILL
+            assert left.wait(HANG_S) == -signal.SIGKILL
     finally:
         (base / "freezer.state").write_text("THAWED")
         base.rmdir()
@@ -148,7 +149,7 @@ def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
     with sleeper(of_the_dead) as stopped:
         stopped.send_signal(signal.SIGSTOP)
         await_reapers()
-        assert stopped.wait(PATIENCE_S) == -signal.SIGKILL
+        assert stopped.wait(HANG_S) == -signal.SIGKILL
 
 
 def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:
@@ -258,5 +259,5 @@ def test_orphans_that_cannot_be_killed_are_named(error: type[OSError] | None, mo
     monkeypatch.setattr(processes, "children", lambda: {9})
     monkeypatch.setattr(processes, "_is_older", lambda pid, ticks: False)
     monkeypatch.setattr(os, "kill", kill)
-    with pytest.raises(NotIsolatedError, match=r"processes 9, which users left, cannot be killed"):
+    with pytest.raises(NotIsolatedError, match=r"processes 9 that users left cannot be killed"):
         processes.end_orphans(set(), 0)

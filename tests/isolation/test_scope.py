@@ -21,8 +21,8 @@ from cotenant.isolation.v2 import V2
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import BATCH_SYSTEMS
-from isolation.entering import PATIENCE_S
 from isolation.fakekernel import reason, refused
+from patience import HANG_S
 
 SOURCE = Path(scope.__file__).resolve().parents[2]
 USER = 1000
@@ -179,7 +179,7 @@ def test_the_limits_that_we_are_under_are_not_left(
 ) -> None:
     """Those of a user's slice hold for a scope, too."""
     (mounts.own[V2_HIERARCHY].parent / file).write_text(text)
-    words = "and a scope of systemd's would leave the limits that we are under"
+    words = "and a scope of systemd's would escape the limits that we are under"
     assert str(reason(V2(mounts))).endswith(words) == is_left
     assert bool(asked(tmp_path)) != is_left
 
@@ -250,4 +250,4 @@ def test_the_same_command_line_starts_again_once_and_signals_reach_it_inside(ser
             while "inside" not in process.stdout.readline():
                 pass
             process.send_signal(number)
-            assert process.wait(PATIENCE_S) == -number
+            assert process.wait(HANG_S) == -number

@@ -20,6 +20,7 @@ from isolation.adversaries import ADVERSARIES
 from isolation.conftest import in_its_own_namespace
 from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, started
 from isolation.v2_checks import OF_V1_TOO, Pair, inside, two_slices
+from patience import HANG_S
 
 pytestmark = pytest.mark.v1
 Mounts = dict[str, Path]
@@ -134,6 +135,7 @@ def test_a_slice_in_use_is_not_removed_and_nothing_forks_while_it_is_killed(
     opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.group.FREEZE_WAIT_S", HANG_S)
     live = opened.create(pair[0])
     state = v1_mounts["freezer"] / v1_base / str(RunName()) / "t0/freezer.state"
     seen = []
@@ -177,7 +179,8 @@ def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: Pair) -> None:
         shim.go()
         eventually(lambda: len(inside(live)) == 3, "three processes")
         live.kill()
-        assert shim.result()[0] == -signal.SIGKILL
+        # Unfrozen, the shell may see the death of its child before its own.
+        assert shim.result()[0] in (-signal.SIGKILL, 128 + signal.SIGKILL)
     assert live.counters().processor_ns is None
     backend.close()
     assert directories(v1_mounts, v1_base) == []

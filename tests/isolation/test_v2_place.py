@@ -19,9 +19,10 @@ from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import Virtual
 from cotenant.protocol.messages import RUN_VARIABLE
-from isolation.entering import MIB, PATIENCE_S, sleeper, slice_of
+from isolation.entering import MIB, sleeper, slice_of
 from isolation.fakekernel import PLANNED, reason, refused
 from isolation.fakev2 import HOME, FakeV2, MakeV2
+from patience import HANG_S
 
 STRANGER = 1
 
@@ -279,7 +280,7 @@ def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
     with sleeper() as shells, sleeper({**os.environ, RUN_VARIABLE: str(RunName())}) as of_the_run:
         v2_kernel.enter(v2_kernel.run / LEAF, os.getpid(), shells.pid, of_the_run.pid)
         backend.close()
-        assert of_the_run.wait(PATIENCE_S) == -signal.SIGKILL
+        assert of_the_run.wait(HANG_S) == -signal.SIGKILL
         assert shells.poll() is None
         assert v2_kernel.place_of(shells.pid) == [v2_kernel.own]
     assert is_as_before(v2_kernel)

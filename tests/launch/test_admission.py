@@ -23,6 +23,7 @@ from cotenant.launch.rendezvous import Claim, Link
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError
 from launch.turning import outcomes
+from patience import HANG_S
 from tenants.fakes import launched, specs
 from tenants.fixtures import folder_of
 from tenants.garbage import GARBAGE
@@ -164,10 +165,10 @@ def test_a_marker_that_anybody_can_carry_gives_way_to_the_tenants_own_process(tm
         assert forgers[0].stdout is not None
         assert forgers[0].stdout.readline() == b"sent\n"
         if not waiting:
-            forgers[0].wait(60)
+            forgers[0].wait(HANG_S)
 
     assert outcomes(attacked(tmp_path, forge)) == ["completed", "completed"]
-    forgers[0].communicate(timeout=60)
+    forgers[0].communicate(timeout=HANG_S)
     assert forgers[0].returncode == 0
 
 

@@ -21,6 +21,7 @@ import pytest
 from cotenant.launch.outcome import LaunchResult
 from cotenant.suite.foreign import Foreign
 from launch.turning import Turning, conducted, kinds_kept, outcomes
+from patience import HANG_S
 from tenants.fakes import launched, specs
 from tenants.garbage import GARBAGE
 from tenants.suites import until
@@ -181,7 +182,7 @@ def test_nobody_takes_its_place_between_two_starts(tmp_path: Path, words: bytes)
         forger = subprocess.Popen(line, env=marked, stderr=subprocess.DEVNULL)
         time.sleep(0.3)
         (tmp_path / "over").touch()
-        forger.wait(30)
+        forger.wait(HANG_S)
 
     is_whole(beside(tmp_path, program(begin=GAP), attack=attack))
 

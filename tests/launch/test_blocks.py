@@ -31,6 +31,7 @@ from cotenant.procfs import process_of
 from cotenant.stats import budget
 from cotenant.stats.crowd_search import CrowdSearch
 from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes, slots
+from patience import HANG_S
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
 
@@ -167,7 +168,7 @@ def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
 ) -> None:
     monkeypatch.setattr(budget, "GRACE_NS", 0)
     result = turning.launch(
-        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=30, budget_s=0.5)
+        design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=HANG_S, budget_s=0.5)
     )
     assert outcomes(result) == ["completed"] * 3
     assert conducted(result).passed
@@ -179,7 +180,7 @@ def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(designs, "WANTED_ROUNDS", 30)
-    made = conducted(turning.launch(limits=Limits(timeout_s=30, until_interval=100.0)))
+    made = conducted(turning.launch(limits=Limits(timeout_s=HANG_S, until_interval=100.0)))
     assert not made.complete
     assert len(made.passed) == 3 * (3 + 1) + 1
 
@@ -307,7 +308,7 @@ def test_of_each_cell_a_tenant_goes_on_alone_once_in_a_suite(v1: Suites) -> None
         {"name": "last", "mix": ["slow", "fast"]},
     ]
     flags = ("--users", 2, "--baseline", "blocks", "--budget", 10, "--name", "short,long,last")
-    v1.run(jobs, *flags, limit_s=100, status=0)
+    v1.run(jobs, *flags, status=0)
     kept = {record["name"]: record["kept"] is not None for record in v1.records()}
     assert kept == {"fast.in.short": True} | dict.fromkeys(
         ["fast.in.long", "slow.in.long", "fast.in.last", "slow.in.last", "slow.solo", "fast.solo"], False
@@ -319,7 +320,7 @@ def test_of_each_cell_a_tenant_goes_on_alone_once_in_a_suite(v1: Suites) -> None
 @pytest.mark.v1
 def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
     jobs = [job("sums.py", "--number", 2, "--repeat", 8)]
-    ended = v1.run(jobs, "--users", 2, "--baseline", "blocks", limit_s=120, status=0)
+    ended = v1.run(jobs, "--users", 2, "--baseline", "blocks", status=0)
     assert [record["name"] for record in v1.records()] == ["job", "job"]
     for record in v1.records():
         blocks, kept = record["blocks"], record["kept"]
@@ -336,7 +337,7 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
 @pytest.mark.v1
 def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
     jobs = [job("sums.py", "--number", 1, "--repeat", 8, name=name) for name in ("a", "b")]
-    ended = v1.run(jobs, "--pairs", "a,b", "--budget", 20, limit_s=120, status=0)
+    ended = v1.run(jobs, "--pairs", "a,b", "--budget", 20, status=0)
     names = sorted(record["name"] for record in v1.records())
     assert names == ["a.in.a+a", "a.in.a+a", "a.in.a+b", "b.in.a+b", "b.in.b+b", "b.in.b+b"]
     for record in v1.records():
@@ -360,5 +361,5 @@ def test_in_the_midst_of_pairs_nothing_is_left_frozen_or_moved(v1: Suites, end: 
     until(lambda: any("FROZEN" in path.read_text() for path in CGROUPS.glob(states)), "somebody is frozen", 30)
     time.sleep(0.237 * moment)
     runner.send_signal(signal.SIGKILL if end == "runner" else signal.SIGINT)
-    runner.wait(10)
+    runner.wait(HANG_S)
     v1.gone(2.0)

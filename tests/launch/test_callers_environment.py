@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.launch.command import callers_path
 from exec.test_hook import TORCH
 from tenants.suites import ROOT, Suites, job, script
 
@@ -122,3 +123,22 @@ def test_a_benchmark_has_our_interpreter_and_no_variables_of_the_callers(loose: 
     assert told["LD_LIBRARY_PATH"] == "/x"
     (record,) = loose.records()
     assert not [found for found in record["findings"] if "LD_" in found["sentence"] or "PYTHON" in found["sentence"]]
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_left_out"),
+    [({}, False), ({"UV": "/uv"}, True), ({"UV": "/uv", "VIRTUAL_ENV": sys.prefix}, False)],
+    ids=["no uv", "uvx", "uv run"],
+)
+def test_the_environment_of_uvx_hides_no_python_of_the_callers(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_left_out: bool
+) -> None:
+    for name in ("UV", "VIRTUAL_ENV"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    path = f"{sys.prefix}/bin:/opt/venv/bin:/usr/bin"
+    monkeypatch.setenv("PATH", path)
+    assert callers_path() == ("/opt/venv/bin:/usr/bin" if is_left_out else path)
+    monkeypatch.setenv("PATH", "/opt/venv/bin:/usr/bin")
+    assert callers_path() == "/opt/venv/bin:/usr/bin"

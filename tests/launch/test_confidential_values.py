@@ -32,7 +32,7 @@ def test_no_preview_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.slow
 def test_no_file_of_a_suite_holds_it(loose: Suites) -> None:
-    ended = loose.run(with_token(loose.folder), "--users", 2, "--", "--password", SECRET, limit_s=120)
+    ended = loose.run(with_token(loose.folder), "--users", 2, "--", "--password", SECRET)
     files = [path for path in loose.output.rglob("*") if path.is_file()]
     assert any(path.suffix == ".resolved" for path in files)
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2, ended.stderr

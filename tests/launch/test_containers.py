@@ -20,6 +20,7 @@ from cotenant.launch import containers
 from cotenant.launch.containers import Image, image_of
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
+from patience import HANG_S
 from tenants.suites import PLACES as PLACES_OF_ROGUE
 from tenants.suites import ROOT, TENANTS, Suites, found, job, script, until
 
@@ -128,7 +129,7 @@ def test_no_container_is_left_by_an_interrupted_or_killed_runner(loose: Suites, 
     loose.at_place("hello", 2)
     assert sorted(path.name.rpartition(".")[2] for path in kept.iterdir()) == ["t0", "t1"]
     runner.send_signal(number)
-    assert runner.wait(20) == (-9 if number == signal.SIGKILL else 130)
+    assert runner.wait(HANG_S) == (-9 if number == signal.SIGKILL else 130)
     until(lambda: not list(kept.iterdir()), "the containers are removed", 20)
     loose.gone(10)
 
@@ -155,7 +156,7 @@ def podman(tmp_path: Path) -> Iterator[dict[str, str]]:
     path = f"ENV PATH={Path(sys.executable).parent}:/usr/bin"
 
     def ended(*line: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
 
     made = ended("podman", "import", "--change", path, str(tmp_path / "empty.tar"), name)
     if made.returncode:

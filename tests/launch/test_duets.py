@@ -15,6 +15,7 @@ from cotenant.launch.records import _duet_ratio
 from cotenant.launch.told import placed as in_blocks
 from launch.designed import MS, blocks_in, carried_out, room, row
 from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
+from patience import HANG_S
 from tenants.suites import Suites, errors, job
 
 DUET = InDuet()
@@ -111,7 +112,7 @@ def test_two_take_turns_and_the_slower_one_is_seen(turning: Turning) -> None:
 
 
 def test_what_cannot_take_turns_says_why_and_is_no_duet(turning: Turning) -> None:
-    limits, why = Limits(timeout_s=30, budget_s=0.5), "rounds of steps of "
+    limits, why = Limits(timeout_s=HANG_S, budget_s=0.5), "rounds of steps of "
     result = turning.launch(limits=limits)
     assert (result.conducted, outcomes(result)) == (None, ["completed", "completed"])
     assert result.unconducted.startswith(f"8 {why}")
@@ -127,7 +128,7 @@ def test_what_cannot_take_turns_says_why_and_is_no_duet(turning: Turning) -> Non
 @pytest.mark.parametrize("slices", [1, 2])
 def test_a_run_that_is_slower_ends_with_3_and_says_so_again_from_its_records(v1: Suites, slices: int) -> None:
     words = ("--duet", "job", "--users", slices, "--repetitions", 1, "--budget", 15, "--", "---", "--sleep", "0.01")
-    ended = v1.run([job("sums.py", "--number", 1, "--repeat", 8)], *words, limit_s=120, status=3)
+    ended = v1.run([job("sums.py", "--number", 1, "--repeat", 8)], *words, status=3)
     assert "B is slower than A: it has" in ended.stdout
     assert "A: the job as it is; B: --sleep 0.01" in ended.stdout
     records = v1.records()

@@ -45,7 +45,7 @@ def test_tenants_that_never_load_each_other_are_invalid(suites: Suites) -> None:
     amount = ("--repeat", 12, "--number", 60)
     jobs = [job("idlers.py", "--idle", "turns", *amount, name="turns")]
     jobs += [job("idlers.py", *words, *amount, name=name) for name, words in HONEST.items()]
-    suites.run(jobs, "--users", 2, limit_s=120)
+    suites.run(jobs, "--users", 2)
     records = suites.by_job()
     for record in records["turns"]:
         assert record["outcome"] == "completed", record["message"]

@@ -12,10 +12,10 @@ import pytest
 
 from cotenant.launch.events import Interruption
 from launch.turning import outcomes
+from patience import HANG_S
 from tenants.fakes import FakeBackend, launched, specs
 from tenants.suites import PLACES, Suites, job, until, with_data
 
-LIMIT_S = 20
 ENDLESS = ("--repeat", 1_000_000)
 
 
@@ -35,7 +35,7 @@ def interrupt(runner: "subprocess.Popen[str]", *numbers: signal.Signals) -> None
     for number in numbers:
         runner.send_signal(number)
         time.sleep(0.002)
-    assert runner.wait(LIMIT_S) == 130
+    assert runner.wait(HANG_S) == 130
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_signal_while_data_is_prepared(loose: Suites, number: signal.Signals) 
     runner = loose.start(jobs, "--users", 1)
     until((loose.base / "preparing").exists, "the maker runs")
     runner.send_signal(number)
-    assert runner.wait(LIMIT_S) == (-9 if number == signal.SIGKILL else 130)
+    assert runner.wait(HANG_S) == (-9 if number == signal.SIGKILL else 130)
     loose.gone(10)
     assert not loose.records()
 

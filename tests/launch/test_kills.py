@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from launch.test_interruption import ENDLESS
+from patience import HANG_S
 from tenants.suites import PLACES, Suites, command, job, rogue, script, until
 
 pytestmark = pytest.mark.v1
@@ -148,7 +149,7 @@ def kill_at_random(suites: Suites, seed: int) -> float:
     time.sleep(chance.uniform(0.0, 2.0))
     victims = sorted(pid for pid in suites.processes() if "reaper.py" not in command(pid))
     kill(chance.choice([runner.pid, *victims]))
-    runner.wait(60)
+    runner.wait(HANG_S)
     begin_s = time.monotonic()
     suites.gone(LIMIT_S)
     assert "Traceback" not in suites.said()

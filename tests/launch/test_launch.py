@@ -19,6 +19,7 @@ from cotenant.launch.events import Events
 from cotenant.launch.limits import Limits
 from cotenant.launch.tenant import Tenant, start_tenant
 from launch.turning import outcomes
+from patience import HANG_S
 from tenants.fakes import FakeBackend, FakeSlice, launched, specs
 from tenants.once import once
 
@@ -249,7 +250,7 @@ def test_last_words_are_heard(tmp_path: Path) -> None:
 
 def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(tmp_path: Path) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
-    limited = Limits(timeout_s=30, ready_limit_s=0.5)
+    limited = Limits(timeout_s=HANG_S, ready_limit_s=0.5)
     result = launched(specs(tmp_path, *PYTHON, hello, tenants=1), limits=limited)
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."

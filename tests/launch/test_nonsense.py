@@ -21,7 +21,7 @@ def spoken(shared: Suites) -> ByJob:
         rogue("hangs-up", "observed", "hang-up"),
         job("rogue.py", "--who", 0, "--as-tenant", 1, name="as-another"),
     ]
-    shared.run(jobs, "--users", 2, limit_s=180, status=1)
+    shared.run(jobs, "--users", 2, status=1)
     return shared.by_job()
 
 
@@ -64,7 +64,7 @@ def test_invented_observations_are_invalid_and_a_neighbours_are_not(loose: Suite
         # To be late an observation has to end a second and more before the last one.
         for sleep_s, repeat in [(0.05, 7) if rule == "late_observations" else (0.001, 14)]
     ]
-    loose.run(jobs, "--users", 2, limit_s=120, status=0)
+    loose.run(jobs, "--users", 2, status=0)
     for name, records in loose.by_job().items():
         assert INVENTED[name] in errors(records[0]), name
         assert errors(records[1]) <= {"different_items"}, name

@@ -15,6 +15,7 @@ import pytest
 from cotenant.launch import outcome
 from cotenant.launch.endings import Ending
 from cotenant.machine.topology import discover
+from patience import HANG_S
 from tenants.fixtures import suites_in
 from tenants.suites import CGROUPS, ROOT, SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
 
@@ -72,7 +73,7 @@ def ended(shared: Suites, beside: Suites) -> ByJob:
     hanging = [one for one in jobs if "timeout" in one]
     others = [one for one in jobs if "timeout" not in one]
     with ThreadPoolExecutor() as pool:
-        ran = pool.map(lambda of, those: of.run(those, "--users", 2, limit_s=180), (shared, beside), (others, hanging))
+        ran = pool.map(lambda of, those: of.run(those, "--users", 2), (shared, beside), (others, hanging))
         assert [one.returncode for one in ran] == [1, 1]
     summary = (shared.output / "summary.txt").read_text()
     assert f"[ 1/{len(others)}][ 2/ 2] FAILED |" in summary
@@ -258,7 +259,9 @@ def test_what_the_runner_had_for_a_child_before_it_began_lives(loose: Suites) ->
     jobs = [job(), job(name="more")]
     line = " ".join(map(shlex.quote, loose.line(jobs, "--users", 1)))
     shell = f"sleep 1000 & echo $! >{loose.folder}/pid; exec {line}"
-    assert subprocess.run(["bash", "-c", shell], env=loose.environment, cwd=loose.folder, timeout=60).returncode == 0
+    assert (
+        subprocess.run(["bash", "-c", shell], env=loose.environment, cwd=loose.folder, timeout=HANG_S).returncode == 0
+    )
     pid = int((loose.folder / "pid").read_text())
     assert loose.processes() == [pid]
     os.kill(pid, signal.SIGKILL)

@@ -20,6 +20,7 @@ from cotenant.files import Directory
 from cotenant.launch.output import Output
 from cotenant.results import last
 from cotenant.results.journal import FILE, Ended, read_journal
+from patience import HANG_S
 from results.made import NOON, a_record, hashes
 from tenants.suites import OURS, ROOT, rogue
 
@@ -130,7 +131,7 @@ def on_a_disk(size: str, folder: Path, *jobs: dict[str, object]) -> subprocess.C
     own = {"BASE": str(disk / "base"), "COTENANT_LOCK": str(folder / "lock")}
     environment = {name: value for name, value in os.environ.items() if name not in OURS} | own
     command = ["unshare", "--mount", "sh", "-c", SCRIPT, "sh", size, str(disk), *line]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 @needs_a_disk

@@ -67,7 +67,7 @@ def records(shared: Suites) -> ByJob:
         job("ranks.sh", "2", "--at", "go", "--do", "exit", "5", name="ranks", group="all", args={"--repeat": 6}),
         job("rogue.py", "--malformed", name="malformed", args={"--repeat": 6}),
     ]
-    ended = shared.run(jobs, "--users", 2, "--ready-timeout", 20, "--verbose", limit_s=120, **RANK, status=1)
+    ended = shared.run(jobs, "--users", 2, "--ready-timeout", 20, "--verbose", **RANK, status=1)
     lines = [line for line in ended.stdout.splitlines() if line.startswith("info: Not measured in this launch: ")]
     assert 1 <= len(lines) == len({*lines})
     assert [line[:8] for line in shared.summary() if "FAILED" in line] == ["[ 6/ 7]["]

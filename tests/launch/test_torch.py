@@ -16,7 +16,7 @@ WORDS = ("--repeat", 6, "--number", 4, "--batch-size", 32, "--workers", 2)
 @pytest.mark.v1
 @pytest.mark.slow
 def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
-    v1.run([job("ddp.sh", *WORDS, group="all")], "--users", 2, limit_s=120, status=0)
+    v1.run([job("ddp.sh", *WORDS, group="all")], "--users", 2, status=0)
     (record,) = v1.records()
     assert record["observed"]["world_size"] == 2
     assert (record["batch_size"], record["batch_size_per_device"]) == (64, 32)
@@ -34,7 +34,7 @@ def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
 def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None:
     """A step more on some ranks would wait for the others for ever. The least budget leaves six observations."""
     words = ("--repeat", 6, "--number", 4, "--tardy", 4, "--long", 3.5)
-    loose.run([job("ddp.sh", *words, group="all")], "--users", 2, "--budget", 0.1, limit_s=120, status=0)
+    loose.run([job("ddp.sh", *words, group="all")], "--users", 2, "--budget", 0.1, status=0)
     (record,) = loose.records()
     assert len(record["rendezvous"]["warm_up_ns"]) == 1
     assert found(record, "benchmark:short_warm_up")
@@ -43,9 +43,7 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
 
 @pytest.mark.slow
 def test_a_script_of_theirs_under_the_runner_is_measured_beside_its_neighbour(loose: Suites) -> None:
-    loose.run(
-        [job("polynome.py", "--repeat", 100_000, "--number", 20)], "--users", 2, "--budget", 4, limit_s=120, status=0
-    )
+    loose.run([job("polynome.py", "--repeat", 100_000, "--number", 20)], "--users", 2, "--budget", 4, status=0)
     assert loose.outcomes() == ["completed"] * 2
     for record in loose.records():
         assert record["unit"] == "item"
@@ -75,7 +73,7 @@ DEATHS = {
 )
 def test_a_ranks_death_ends_the_launch_within_5_s_with_its_log(v1: Suites, how: str, who: int, step: int) -> None:
     words = ("--die-at", step, "--die-how", how, "--die-who", who)
-    v1.run([job("ddp.sh", *WORDS, *words, group="all")], "--users", 2, limit_s=120, status=1)
+    v1.run([job("ddp.sh", *WORDS, *words, group="all")], "--users", 2, status=1)
     (record,) = v1.records()
     assert record["outcome"] == "failed"
     assert re.match(f"Rank {who} of 2 ?" + re.escape(DEATHS[how]) + ".*(last words|ValueError)", record["message"])
@@ -109,7 +107,7 @@ def test_a_batch_too_large_for_its_slice_is_answered_with_half_of_it(v1: Suites)
     """The default batch, which stands on no command line."""
     words = ("--arch", "resnet18", "--size", "320")
     reserve = discover().memory_bytes - (1200 << 20)
-    v1.run([benchmark(CONVNETS, *words)], "--users", 1, "--reserve", reserve, limit_s=300, status=1)
+    v1.run([benchmark(CONVNETS, *words)], "--users", 1, "--reserve", reserve, status=1)
     (record,) = v1.records()
     assert record["outcome"] == "out_of_memory"
     assert record["message"].endswith("Try half the batch: -- --batch-size 32")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
 
-from tenants.suites import Suites, found
+from patience import HANG_S
+from tenants.suites import ROOT, Suites, found
 
 pytestmark = pytest.mark.slow
 PACKAGES = ("accelerate", "lightning", "transformers")
@@ -65,14 +69,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_trainer_as_it_is_counts_steps_and_rows(loose: Suites, python: Path, text: str) -> None:
     (loose.folder / "train.py").write_text(text)
     flags = "--baseline none --budget 2 --item row"
-    loose.executes(python, "train.py", "out.{user}", flags=flags, limit_s=400, status=0)
+    loose.executes(python, "train.py", "out.{user}", flags=flags, status=0)
     check(loose)
 
 
 def test_accelerate_launch_with_two_ranks_in_each_copy(loose: Suites, python: Path) -> None:
     (loose.folder / "train.py").write_text(ACCELERATE)
     launcher = [python.with_name("accelerate"), "launch", "--cpu", "--num_processes", 2]
-    loose.executes(*launcher, "train.py", flags="--baseline none --budget 2 --item row", limit_s=400, status=0)
+    loose.executes(*launcher, "train.py", flags="--baseline none --budget 2 --item row", status=0)
     check(loose)
 
 
@@ -86,3 +90,41 @@ def check(suites: Suites) -> None:
         assert abs(sum(whole) / len(whole) - 16) < 1
         assert not found(record, "other_steppers")
     suites.gone(2)
+
+
+LOOP = """
+import torch
+model = torch.nn.Linear(32, 32)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+while True:
+    optimizer.zero_grad(); model(torch.randn(16, 32)).square().mean().backward(); optimizer.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def uvx(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
+    """The words before `exec` of a wheel of this checkout, run by uvx: its environment has no torch."""
+    folder = tmp_path_factory.mktemp("uvx")
+    for line in (["-m", "venv", folder / "uv"], ["-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT]):
+        subprocess.run([sys.executable, *line], check=True)
+    ended = subprocess.run([folder / "uv/bin/pip", "install", "--quiet", "uv"], capture_output=True, text=True)
+    if ended.returncode:
+        pytest.skip(f"no index has uv: {ended.stderr.strip().splitlines()[-1]}")
+    (wheel,) = folder.glob("*.whl")
+    # Its cache is a new one: wheels of other checkouts have the same version.
+    return [folder / "uv/bin/uvx", "--cache-dir", folder / "cache", "--from", wheel, "cotenant"]
+
+
+@pytest.mark.parametrize("text", [LOOP, LIGHTNING, TRANSFORMERS], ids=["loop", "lightning", "transformers"])
+def test_with_nothing_installed_uvx_measures_the_python_on_the_path(
+    loose: Suites, python: Path, uvx: list[str | Path], text: str
+) -> None:
+    (loose.folder / "train.py").write_text(text)
+    line = [*uvx, "exec", "--isolation", "none", "--outdir", loose.output, "--", "python", "train.py", "out.{user}"]
+    path = f"{python.parent}:{os.environ['PATH']}"
+    begin_s = time.monotonic()
+    ended = loose.typed([*map(str, line)], HANG_S, status=0, PATH=path, VIRTUAL_ENV="", PYTHONPATH="")
+    print(f"a wheel's first answer took {time.monotonic() - begin_s:.0f} s", file=sys.stderr)
+    assert f"python: {python} (" in ended.stdout
+    assert re.search(r"train: each user gets [\d.k]+ and [\d.k]+ step/s.* each user keeps \d+ % \(", ended.stdout)
+    assert [record["outcome"] for record in loose.records()] == ["completed"] * 2

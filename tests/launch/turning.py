@@ -20,6 +20,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.suite.foreign import Foreign
+from patience import HANG_S
 from tenants.fakes import specs
 from tenants.suites import TENANTS
 
@@ -60,7 +61,7 @@ class Turning:
             planned,
             self.backend,
             self.interruption,
-            limits or Limits(timeout_s=30),
+            limits or Limits(timeout_s=HANG_S),
             design=design,
             goers=() if design.takes_turns else range(tenants),
         ).run()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patience import HANG_S
 from tenants.suites import ROOT, job, script, until
 
 pytestmark = pytest.mark.slow
@@ -82,7 +83,7 @@ class Slurm:
 
     def run(self, *line: object) -> str:
         words = list(map(str, line))
-        ended = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60)
+        ended = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=HANG_S)
         assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
         return ended.stdout
 
@@ -117,7 +118,7 @@ class Slurm:
         return [json.loads(path.read_text()) for path in sorted(self.place.glob("e1/output/*.json"))]
 
     def stop(self) -> None:
-        subprocess.run(["scancel", "--quiet", "--user=root"], env=self.environment, capture_output=True, timeout=60)
+        subprocess.run(["scancel", "--quiet", "--user=root"], env=self.environment, capture_output=True, timeout=HANG_S)
         for name in ("slurmd.e1.pid", "slurmd.e2.pid", "slurmctld.pid", "munged.pid"):
             if (self.place / name).exists():
                 pid = int((self.place / name).read_text())

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from patience import HANG_S
 from tenants.suites import CGROUPS, Suites, has_v1, job, script, until
 
 pytestmark = pytest.mark.slow
@@ -54,7 +55,7 @@ def test_slices_lie_in_the_jobs_own_cgroup_and_get_no_more_than_it_has(job_cgrou
             until(lambda at=below: list(at.glob(f"{v1.name}/*/t0")), f"a slice in {hierarchy}", 30)
         # Elsewhere there is none of this run: limits and accounts of the job hold for it.
         assert v1.cgroups() == []
-        out, _ = run.communicate(timeout=120)
+        out, _ = run.communicate(timeout=HANG_S)
     assert run.returncode == 0, out
     (record,) = v1.records()
     assert record["meters"]["slurm"] == {"job": "7", "processors": "1", "memory_mib": "2048"}

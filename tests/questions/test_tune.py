@@ -61,7 +61,7 @@ def test_killed_or_interrupted_it_goes_on(v1: Suites) -> None:
     for number, done in ((signal.SIGKILL, 1), (signal.SIGINT, 2)):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         runner = subprocess.Popen(line(v1, *asked), env=v1.environment, cwd=v1.folder, **quiet)
-        until(lambda: len(launches(v1)) >= done and v1.inhabitants(), "a launch runs behind so many", 60)  # noqa: B023
+        until(lambda: len(launches(v1)) >= done and v1.inhabitants(), "a launch runs behind so many")  # noqa: B023
         before = launches(v1)
         time.sleep(0.2)
         runner.send_signal(number)

@@ -20,6 +20,7 @@ from cotenant.finding import Finding
 from cotenant.report.grid import Grid
 from cotenant.report.renderers import as_csv, show, terminal
 from cotenant.report.summary import Summary, summarise
+from cotenant.report.view import View
 from cotenant.results.columns import schema
 from cotenant.results.rates import kept_by_blocks
 from cotenant.results.read import read_records
@@ -191,17 +192,22 @@ def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
     return summarise(Rows.all(table(records)))
 
 
-def rows_of(grid: Grid) -> list[dict[str, str]]:
+def rows_of(grid: View | Grid) -> list[dict[str, str]]:
     """Return the rows of a grid as programs read them from CSV."""
     return list(csv.DictReader(io.StringIO(as_csv(grid))))
 
 
-def text_of(*grids: Grid, width: int = 200) -> str:
+def jobs_in(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of jobs in the JSON form of a report, without those of their users."""
+    return [row for row in document["rows"] if row["tenant"] is None]
+
+
+def text_of(*grids: View | Grid, width: int = 200) -> str:
     """Return the text of grids on a terminal of this width."""
     return "\n".join(line.plain for grid in grids for line in terminal(grid, width))
 
 
-def printed(grids: Iterable[Grid], width: int = 80, on_terminal: bool = True, colours: str | None = None) -> str:
+def printed(grids: Iterable[View | Grid], width: int = 80, on_terminal: bool = True, colours: str | None = None) -> str:
     """Return the characters with which grids are printed on a terminal of this width, or to a file."""
     stream = io.StringIO()
     show(grids, Console(file=stream, width=width, force_terminal=on_terminal, color_system=colours))

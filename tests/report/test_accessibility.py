@@ -12,6 +12,7 @@ import pytest
 
 from cotenant.report.page import page
 from cotenant.report.scaling import curves
+from patience import HANG_S
 from report.making import everything
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -62,7 +63,7 @@ def test_axe_finds_nothing_serious(tmp_path: Path) -> None:
     summary = everything()
     (tmp_path / "page.html").write_text(page("A title", summary, curves(summary.jobs)))
     line = [sys.executable, str(SCRIPT), str(tmp_path / "page.html"), "--axe", axe]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     if "there is no Chromium" in ended.stderr:
         pytest.skip("there is no Chromium")
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from commands.calling import Capture, call, write
-from cotenant.report.hosts import host_sentences, hosts_grid, jobs_on_hosts_grid
+from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
 from cotenant.results.record import Record
 from report.making import launch, printed, rows_of, summary_of
 
@@ -29,11 +29,11 @@ def test_a_slower_host_is_named_with_its_share_and_stands_first() -> None:
     summary = summary_of([*on("n1"), *on("n2"), *on("n10", 1.1), *on("n3")])
     (said,) = host_sentences(summary)
     assert said == "n10 is slower than its like: it has 91 % (91 to 91 %) of their rate, over 4 jobs."
-    first, *others = rows_of(hosts_grid(summary))
+    first, *others = rows_of(hosts_view(summary))
     assert (first["host"], first["verdict"], first["n"], first["over"]) == ("n10", "slower", "4", "jobs")
     assert [row["host"] for row in others] == ["n1", "n2", "n3"]
     assert not [row for row in others if row["verdict"]]
-    assert [column.heading for column in jobs_on_hosts_grid(summary).columns][2:] == ["n1", "n2", "n10", "n3"]
+    assert [column.heading for column in jobs_on_hosts(summary).columns][2:] == ["n1", "n2", "n10", "n3"]
 
 
 def test_equal_hosts_and_hosts_of_other_devices_are_not_named() -> None:
@@ -43,21 +43,21 @@ def test_equal_hosts_and_hosts_of_other_devices_are_not_named() -> None:
     other = on("n2", 2.0, machine=machine(name="Another GPU"))
     assert host_sentences(summary_of([*on("n1"), *other])) == ["No two hosts are alike."]
     assert host_sentences(summary_of(on("n1"))) == []
-    assert not hosts_grid(summary_of(on("n1"))).groups
+    assert not hosts_view(summary_of(on("n1"))).shown
 
 
 def test_a_host_with_fewer_devices_or_processors_than_its_like_is_named() -> None:
     fewer = on("n2", machine=machine(7)), on("n3", machine=machine(processors="0-13"))
     summary = summary_of([*on("n1"), *fewer[0], *fewer[1], *on("n4")])
     assert host_sentences(summary) == ["n2 has 7 devices, its like 8.", "n3 has 14 processors, its like 16."]
-    assert [row["verdict"] for row in rows_of(hosts_grid(summary))] == ["7 of 8 devices", "14 of 16 processors", "", ""]
-    assert "7 of 8 devices" in printed([hosts_grid(summary)], 120)
+    assert [row["verdict"] for row in rows_of(hosts_view(summary))] == ["7 of 8 devices", "14 of 16 processors", "", ""]
+    assert "7 of 8 devices" in printed([hosts_view(summary)], 120)
 
 
 def test_many_hosts_have_a_row_each_and_no_columns() -> None:
     summary = summary_of([one for at in range(6) for one in on(f"n{at}", jobs=("vae",))])
-    assert len(rows_of(hosts_grid(summary))) == 6
-    assert not jobs_on_hosts_grid(summary).groups
+    assert len(rows_of(hosts_view(summary))) == 6
+    assert not jobs_on_hosts(summary).shown
 
 
 def test_report_begins_with_the_hosts_and_a_gathered_directory_is_read(capsys: Capture, tmp_path: Any) -> None:
@@ -71,5 +71,7 @@ def test_report_begins_with_the_hosts_and_a_gathered_directory_is_read(capsys: C
     assert page.read_text().count("n3 is slower than its like") == 2
     status, out, _ = call(capsys, "report", tmp_path / "gathered", "--table", "hosts", "--format", "json")
     document = json.loads(out)
-    assert (document["schema"], document["hosts"][0]["host"]) == ("cotenant-hosts-1", "n3")
+    assert (document["schema"], document["view"]) == ("cotenant-view-1", "hosts")
+    assert (document["rows"][0]["host"], document["rows"][0]["rated"]) == ("n3", 4)
+    assert document["sentences"][0].startswith("n3 is slower than its like")
     assert "of one host" in call(capsys, "report", tmp_path / "gathered" / "n1", "--table", "hosts")[2]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cotenant.report import mlbench, numbers
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.matrix import device_matrix, device_names
 from cotenant.report.page import Against, cards, page
 from cotenant.report.page_jobs import POINTS
@@ -128,7 +128,7 @@ def test_what_comes_from_files_is_text() -> None:
 
 @pytest.mark.parametrize("name", ["$x_1$", "\x00\x1b[31m", "\ud800", "日本語", "a&b\"'", "$\\frac$"])
 def test_odd_names_make_a_page(name: str) -> None:
-    odd = {"name": name, "tenant": None, "jr_id": None, "vcd": name, "hostname": name}
+    odd = {"name": name, "vcd": name, "hostname": name}
     text = page_of(summary_of([fields_of(launch("vae", 0, 1)[0]) | odd]))
     assert "Observations" in Reader(text).text
     assert text.encode(errors="replace")
@@ -245,7 +245,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
 def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the records of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
-    monkeypatch.setattr("cotenant.results.read.values_in", pytest.fail)
+    monkeypatch.setattr("cotenant.results.read.own_records", pytest.fail)
     assert "10 launches, 2026-03-14; 15 records" in page_of(summarise(rows))
 
 
@@ -270,8 +270,9 @@ def test_a_card_names_the_least_even_job_beyond_noise_alone() -> None:
     slower = [launch("vae", uid, mean_ms=mean_ms)[at] for uid in range(3) for at, mean_ms in enumerate((300, 330))]
     summary = summary_of(slower)
     (even,) = [card for card in cards(summary) if card.name == "Slowest / fastest user"]
-    row = jobs_grid(summary).shown_rows[0]
-    worst_over_best = next(cell.text for column, cell in row.cells.items() if column.heading == "worst/best")
+    view = jobs_view(summary)
+    (row,) = view.groups[0].each()
+    worst_over_best = next(column.cell(row).text for column in view.columns if column.heading == "worst/best")
     assert even.value == worst_over_best.partition(" ")[0] == "0.900"
 
 

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from patience import HANG_S
+
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts/picture.py"
 
 
 def run(*words: object, path: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, str(SCRIPT), *map(str, words)]
-    return subprocess.run(line, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(line, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=HANG_S)
 
 
 def browser(folder: Path, *lines: str) -> str:

@@ -12,13 +12,12 @@ import pytest
 from cotenant.finding import Finding
 from cotenant.report.answer import answer
 from cotenant.report.comparison import Conditions, compare_launches
-from cotenant.report.hosts import jobs_on_hosts_grid
+from cotenant.report.hosts import jobs_on_hosts
 from cotenant.report.problems import first_steps
 from cotenant.report.view_pages import comparison_page
-from cotenant.results.decoded import Decoded
 from cotenant.results.drawn import spans_of
 from cotenant.results.launches import launches_of
-from cotenant.results.record import Record
+from cotenant.results.record import Record, record_of
 from report.making import fields_of, launch, lost, solo, summary_of, table
 from report.test_duets import duet
 from report.test_page import Reader, page_of
@@ -36,12 +35,12 @@ def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
     summary = summary_of([*on("one"), *on("two", mean_ms=600)])
     assert re.fullmatch(r"one: .* two: .*", answer(summary))
     assert "over 4 jobs" not in answer(summary)
-    grid = jobs_on_hosts_grid(summary)
+    grid = jobs_on_hosts(summary)
     assert [column.heading for column in grid.columns] == ["job", "unit", "one", "two"]
     shown = Reader(page_of(summary)).text
     for words in ("Hosts side by side", "Jobs clean, one", "Jobs clean, two", "two: Each user's rate", "vae on two"):
         assert words in shown
-    assert not jobs_on_hosts_grid(summary_of(on("one"))).groups
+    assert not jobs_on_hosts(summary_of(on("one"))).shown
     many_hosts = summary_of([one for host in "abcde" for one in launch("vae", place={"hostname": host})])
     assert not answer(many_hosts)
 
@@ -77,7 +76,7 @@ RUN = "--jobs mine/j.json --users 4 --isolation require --outdir out --uid 3"
         ("--name=vae,wlm,ssd -- --skip 2 --lr 1", {}, "--name vae,wlm -- --lr 1 --skip 7"),
         ("--users 2", {"name": "vae.c2"}, "--users 2 --name vae -- --skip 7"),
         ("--mix vae,wlm", {"name": "vae.in.lab"}, "--mix vae,wlm -- --skip 7"),
-        ("--duet vae -- --- --lr 1", {"name": "vae.duet.A"}, None),  # behind -- stands one side
+        ("--duet vae -- --- --lr 1", {"name": "vae.duet.A"}, None),  # one side after --
         ("exec --users 2 -- python s.py", {"suite": "exec"}, None),
     ],
 )
@@ -136,11 +135,11 @@ def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
         for at, (block, kind) in enumerate([(0, "all"), (None, ""), (2, "all"), (None, ""), (3, "only")])
     ]
     plain = fields_of(launch("vae")[0])
-    spans = spans_of(Decoded(plain | {"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}}))
+    spans = spans_of(record_of(plain | {"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}}))
     assert spans.held.tolist() == [False, True, False, False, False]
     assert spans.alone.tolist() == [False, False, False, False, True]
     assert spans.audits == [(18, 20)]
-    assert not spans_of(Decoded(plain)).held.any()
+    assert not spans_of(record_of(plain)).held.any()
     assert observed([1.0])[0].block is None
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from cotenant.results.decoded import Decoded
-from cotenant.results.record import Record, encode
+from cotenant.results.record import Record, encode, record_of
+from cotenant.results.record_files import record_in
 from cotenant.results.table import table_of, table_of_records
 from results.made import NOON, a_record
 
@@ -23,8 +23,13 @@ def fields_of(**changes: Any) -> dict[str, Any]:
     return fields | changes
 
 
+def record_with(**changes: Any) -> Record:
+    """The record that is read from a file with these changes."""
+    return record_of(fields_of(**changes))
+
+
 def row_of(fields: dict[str, Any], path: str = "x.json") -> Row:
-    return table_of([Decoded(fields, path)]).frame.row(0, named=True)
+    return table_of([record_in(fields, path)]).frame.row(0, named=True)
 
 
 def rows_of(records: Sequence[Record]) -> list[Row]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cotenant.decoding import MOST
 from cotenant.finding import Finding
 from cotenant.results.rates import kept_by_blocks, numbers_of
 from cotenant.results.record import Observed, Record, counted, counts, encode, plain, restored
@@ -165,6 +166,7 @@ IMPOSSIBLE = [
     Observed(T0_NS, T0_NS + 1, 0, 0),
     Observed(T0_NS, T0_NS + 1, None, 0),
     Observed(T0_NS, T0_NS + 1, 10**400, 0),
+    Observed(T0_NS, T0_NS + 1, 1e18, 0),
 ]
 
 
@@ -174,7 +176,8 @@ def test_an_impossible_observation_leaves_no_number() -> None:
         assert record.train is record.train_item is record.statistics is record.rendezvous is None
         assert record.invalid
         assert rules(record)["impossible_observation"].sentence.startswith("Observation 25 counts")
-        check_schema(encode(record))
+        if wrong.end_ns < MOST:  # the socket takes no later one
+            check_schema(encode(record))
         skipped = a_record(told={"observations": [wrong, *steady()[5:]], "skip": 1})
         assert skipped.statistics is not None
 

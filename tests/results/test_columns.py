@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,12 @@ import pytest
 from commands.calling import Capture, call
 from cotenant.finding import Finding
 from cotenant.results import columns
-from cotenant.results.columns import COLUMNS, whole
+from cotenant.results.as_read import ReadRecord
+from cotenant.results.columns import COLUMNS, place_of, whole
+from cotenant.results.legacy import LegacyRecord
 from cotenant.results.read import read_records
 from cotenant.results.record import encode
+from cotenant.results.skipped import ForeignError
 from results.made import a_part, a_record
 from results.tabled import fields_of, frame_of, launch, row_of, rows_of
 
@@ -62,26 +67,63 @@ def test_a_scaling_cell_is_known_by_what_ran() -> None:
     assert [row[name] for name in names] == ["resnet50", 1, 4, 32, "ddp", "files"]
 
 
-def test_a_rate_that_no_machine_has_is_none() -> None:
-    for rate in (1e308, 5e-324, 2.0**63):
-        row = row_of(fields_of(statistics=fields_of()["statistics"] | {"median": rate}))
-        assert (row["rate_items_s"], row["rate_mean_items_s"], row["interval_low_items_s"]) == (None, None, None)
-    assert row_of(fields_of(observations=[{"start_ns": 0, "end_ns": 10**400}]))["observed_s"] is None
+@pytest.mark.parametrize(
+    ("part", "changes", "said"),
+    [
+        ("statistics", {"median": 1e308}, "Expected `float` < 9.223372036854776e+18 - at `$.statistics.median`"),
+        ("statistics", {"median": 5e-324}, "Expected `float` > 1.0842021724855044e-19 - at `$.statistics.median`"),
+        ("statistics", {"interval": [1.0, 1e300]}, "at `$.statistics.interval[1]`"),
+        ("statistics", {"interval": "wide"}, "Expected `array | null`, got `str` - at `$.statistics.interval`"),
+        ("rendezvous", {"overlap": 1.5}, "Expected `float` <= 1.0 - at `$.rendezvous.overlap`"),
+        ("isolation", {"backend": None}, "Expected `str`, got `null` - at `$.isolation.backend`"),
+    ],
+)
+def test_a_record_with_an_impossible_value_is_malformed(part: str, changes: dict[str, Any], said: str) -> None:
+    fields = fields_of()
+    with pytest.raises(ForeignError) as refused:
+        row_of(fields | {part: fields[part] | changes})
+    assert str(refused.value).startswith("it is malformed: ")
+    assert said in str(refused.value)
 
 
-def test_statistics_that_cannot_be_cost_themselves_only() -> None:
-    statistics = fields_of()["statistics"]
-    low, high = statistics["interval"]
-    whole = {"interval_low_items_s": low, "interval_high_items_s": high, "robust_spread": statistics["robust_spread"]}
-    for changes, values in (
-        ({}, {}),
-        ({"interval": [1.0, 1e300]}, {"interval_low_items_s": 1.0, "interval_high_items_s": None}),
-        ({"interval": "wide"}, {"interval_low_items_s": None, "interval_high_items_s": None}),
-        ({"robust_spread": -1.0}, {"robust_spread": None}),
-    ):
-        row = row_of(fields_of(statistics=statistics | changes))
-        assert row["rate_items_s"] == statistics["median"]
-        assert {name: row[name] for name in whole} == whole | values, changes
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"observations": [{"start_ns": 0, "end_ns": 10**400}]}, "at `$.observations[0].end_ns`"),
+        ({"run_id": 2**63}, "Expected `int` <= 9223372036854775807 - at `$.run_id`"),
+        ({"schema": "cotenant-record-9"}, "Invalid enum value 'cotenant-record-9' - at `$.schema`"),
+        ({"outcome": "failed"}, "`completed` is True, and `outcome` failed"),
+        ({"findings": [{"severity": "error"}]}, "Object missing required field `rule` - at `$.findings[0]`"),
+    ],
+)
+def test_a_record_with_a_malformed_field_is_named_by_it(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ForeignError, match=re.escape(said)):
+        row_of(fields_of(**changes))
+
+
+def test_a_value_of_another_kind_in_an_open_mapping_is_unknown() -> None:
+    """Any program may have filled it; the record stays."""
+    for value in (None, [], "abc", {"a": 1}, 1e300, 10**400, True):
+        row = row_of(
+            fields_of(batch_size=value, observed={"rows": value, "items_per_row": value}, meters={"steps": value})
+        )
+        assert (row["batch_size"], row["rows"], row["items_per_row"], row["steps"]) == (None,) * 4, value
+        assert row["rate_items_s"] == fields_of()["statistics"]["median"]
+    spread = fields_of()["statistics"] | {"robust_spread": -1.0}
+    assert row_of(fields_of(statistics=spread))["robust_spread"] is None
+
+
+def test_every_column_is_declared_by_the_records_types() -> None:
+    kinds = {column.name: (column.kind, place) for column in COLUMNS if (place := place_of(column)) is not None}
+    assert len(kinds) > 60
+    assert {name for name, (kind, place) in kinds.items() if place.kind not in (kind, Any)} == set()
+    computed = {column.name for column in COLUMNS} - kinds.keys()
+    assert all(column.of or hasattr(ReadRecord, column.name) for column in COLUMNS if column.name in computed)
+    legacy = set(LegacyRecord.__struct_fields__) - {"number", "all_findings", "edited"}
+    assert legacy - {column.name for column in COLUMNS} == set()
+    for path in ("statistics.medium", "suites", "statistics.interval.2", "suite.name", "kept.value.x"):
+        with pytest.raises((AttributeError, IndexError)):
+            place_of(whole("x", "x", path))
 
 
 def test_a_rate_with_losses_that_are_none_is_not_clean() -> None:
@@ -92,17 +134,21 @@ def test_a_rate_with_losses_that_are_none_is_not_clean() -> None:
     assert row_of(old | {"batch_loss": [0.5]})["trust"] == "clean"
 
 
-def test_text_that_no_file_can_hold_costs_its_part_only() -> None:
-    findings = [{"rule": "x", "severity": "\ud800", "sentence": "x"}, {"severity": "error"}]
-    row = row_of(fields_of(findings=findings, gpu="\udcff"), "/\udce9")
-    assert (row["findings"], row["error_findings"], row["invalid"]) == ("x,unnamed", "unnamed", True)
+def test_text_that_no_file_can_hold_is_escaped(tmp_path: Path) -> None:
+    fields = fields_of(gpu="\udcff", arch="\ud800", findings=[{"rule": "x", "severity": "info", "sentence": "\ud800"}])
+    path = tmp_path / os.fsdecode(b"\xe9.json")
+    path.write_text(json.dumps(fields))
+    found = read_records([path])
+    row = found.frame.row(0, named=True)
     assert row["rate_items_s"] is not None
-    assert (row["gpu"], row["path"]) == ("\\udcff", "/\\udce9")
+    texts = (row["gpu"], row["path"], row["model"], found.table.findings["sentence"][0])
+    assert texts == ("\\udcff", f"{tmp_path}/\\udce9.json", "\\ud800", "\\ud800")
 
 
 def test_operations_are_those_of_a_tenant_that_completed() -> None:
     compute: dict[str, Any] = {"compute": {"tflops": 1.5, "mfu": 0.25}}
-    row, lost = (row_of(fields_of(meters=compute), path) for path in ("x.json", "x.FAIL.json"))
+    row = row_of(fields_of(meters=compute))
+    lost = row_of(fields_of(meters=compute, completed=False, outcome="failed"))
     assert (row["tflops"], row["mfu"]) == (1.5, 0.25)
     assert (lost["tflops"], lost["mfu"], lost["rate_items_s"], lost["rate_max_items_s"]) == (None,) * 4
     for foreign in (None, [], {"tflops": None}, {"tflops": -1.0, "mfu": 0}, {"tflops": True}):

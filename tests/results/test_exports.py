@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from commands.calling import refusal
 from cotenant.errors import CotenantError
 from cotenant.results.columns import OBSERVATION_COLUMNS, schema
-from cotenant.results.decoded import NAMED
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.exports import CHANGED, UNSEALED, WRITERS, broken_seal, seal, write, write_parquet
 from cotenant.results.read import Records, drawn, observation_frames, read_records, read_tables
 from cotenant.results.record import Record, encode
+from cotenant.results.skipped import NAMED
 from cotenant.results.table import Rows, Table
 from report.making import BUSY, launch, lost, scaling
 from results.tabled import frame_of

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from commands.calling import Capture, call, refusal, vouched
-from cotenant.results.decoded import EDITED, Skipped
 from cotenant.results.journal import FILE
 from cotenant.results.launches import launches_of
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.results.record_files import planned_jobs, records_in
+from cotenant.results.skipped import EDITED, Skipped
 from cotenant.results.store import write_record
 from results.made import NOON, a_record
 
@@ -77,8 +77,11 @@ def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys:
     [
         ({"statistics": {"median": 3 * 7680.0}}, "Its statistics.median is 23040, and "),
         ({"train_item": {"avg": 1.0}}, "Its train_item.avg is 1, and "),
-        ({"observations": None}, "This record has a rate, and its observations are missing, impossible, or overlap."),
-        ({"kept": {"value": 0.99}}, "Its kept.value is 0.99, and unknown by its own observations."),
+        ({"observations": []}, "This record has a rate, and its observations are missing, impossible, or overlap."),
+        (
+            {"kept": {"value": 0.99, "interval": None, "n": 3}},
+            "Its kept.value is 0.99, and unknown by its own observations.",
+        ),
         ("negative", "impossible, or overlap."),
         ("overlapping", "impossible, or overlap."),
     ],
@@ -93,7 +96,7 @@ def test_a_record_without_a_journal_that_contradicts_itself_is_invalid(
     assert read_records([tmp_path]).frame["trust"].to_list() == ["clean"]
     if isinstance(change, dict):
         for name, value in change.items():
-            fields[name] = value and (fields[name] or {}) | value
+            fields[name] = (fields[name] or {}) | value if isinstance(value, dict) else value
     else:
         row, before = fields["observations"][9], fields["observations"][8]
         moved_ns = row["start_ns"] - before["start_ns"] if change == "overlapping" else 0
@@ -215,7 +218,7 @@ def test_what_comes_before_the_damage_is_kept_and_what_is_no_record_is_named_wit
         ("9" * 10_000, 0, "it holds a number that is none"),
     ):
         *before, skipped = records_in([write(path, text)])
-        assert [record.fields["name"] for record in before] == ["vae"] * records
+        assert [record.name for record in before] == ["vae"] * records
         assert skipped == Skipped(str(path), reason)
 
 
@@ -283,6 +286,6 @@ def test_files_are_read_one_by_one_and_a_place_that_is_not_there_is_an_error(tmp
     write_record(tmp_path, a_record(), NOON)
     parts = records_in([tmp_path])
     (tmp_path / "z.json").write_text("{")
-    assert next(parts).fields["name"] == "vae"
+    assert next(parts).record.name == "vae"
     assert [type(part) for part in parts] == [Skipped]
     assert "does not exist" in refusal(read_records, [tmp_path / "absent"])

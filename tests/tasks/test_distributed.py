@@ -215,7 +215,7 @@ def test_a_language_model_scales_over_processes_of_the_runner(loose: Suites) -> 
         "cgroup": "all",
         "args": small | cells,
     }
-    ended = loose.run([job], "--users", 2, limit_s=240)
+    ended = loose.run([job], "--users", 2)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     records = loose.records()
     seen = [(record["observed"]["world_size"], record["observed"]["parallel"]) for record in records]
@@ -234,10 +234,10 @@ def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) ->
     small = {"--network": "resnet18", "--size": 32, "--batch-size": 2, "--repeat": 3, "--number": 1, "--no-cuda": ""}
     place = TASKS / SCALING / "pytorch/run.sh"
     job = job | {"cmd": str(place), "args": small | {"--devices": job["args"]["--devices"]}}
-    ended = loose.run([job], "--users", 1, limit_s=180)
+    ended = loose.run([job], "--users", 1)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "scaling: cells of --devices 2-16 are left out, as DEVICE_TOTAL is 1." in ended.stdout
-    assert loose.run([job | {"args": small | {"--devices": 2}}], "--users", 1, limit_s=180).returncode == 1
+    assert loose.run([job | {"args": small | {"--devices": 2}}], "--users", 1).returncode == 1
     assert loose.outcomes() == ["completed", "unsupported"]
     assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]
 

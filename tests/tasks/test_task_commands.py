@@ -19,6 +19,7 @@ from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
+from patience import HANG_S
 from tasks.loading import PLACES, ROOT, SMALL, TASKS, benchmark_of, draw_pictures, of
 from tenants.suites import Suites
 
@@ -57,7 +58,7 @@ def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
         env=os.environ | {"PATH": search, "PYTHONPATH": str(ROOT / "common"), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
     )
     assert ended.returncode == 0, ended.stderr
     (path,) = (tmp_path / "output").glob("*.json")
@@ -123,7 +124,7 @@ def ran(folder: Path, *words: str) -> dict[str, Any]:
         env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
     )
     assert ended.returncode == 0, ended.stderr
     record: dict[str, Any] = json.loads(report.read_text())
@@ -168,4 +169,4 @@ def test_a_runner_passes_on_that_a_device_was_asked_for(loose: Suites) -> None:
     assert (ended.returncode, loose.outcomes()) == (1, ["unsupported"])
     (record,) = loose.records()
     assert "sees no device, and USE_CUDA=1 asks for one. " in record["message"]
-    assert record["message"].endswith("For numbers of the processor say --no-cuda.")
+    assert record["message"].endswith("To measure the processor, use --no-cuda.")

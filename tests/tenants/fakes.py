@@ -13,8 +13,9 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import TenantSpec
+from patience import HANG_S
 
-SHORT = Limits(timeout_s=30)
+SHORT = Limits(timeout_s=HANG_S)
 
 
 class FakeSlice(LiveSlice):

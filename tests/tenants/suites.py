@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from patience import HANG_S
+
 TENANTS = Path(__file__).resolve().parent
 ROOT = TENANTS.parents[1]
 RUN = [sys.executable, str(ROOT / "run.py")]
@@ -26,7 +28,7 @@ def has_v1() -> bool:
     return os.geteuid() == 0 and all(os.access(CGROUPS / name, os.W_OK) for name in ("cpuset", "memory"))
 
 
-def until(true: Callable[[], Any], what: str, limit_s: float = 60.0, seen: Callable[[], object] = lambda: "") -> Any:
+def until(true: Callable[[], Any], what: str, limit_s: float = HANG_S, seen: Callable[[], object] = lambda: "") -> Any:
     """Poll until `true()`, and return its value."""
     deadline = time.monotonic() + limit_s
     while not (value := true()):
@@ -103,7 +105,7 @@ class Suites:
         self,
         jobs: list[dict[str, Any]] | None,
         *flags: object,
-        limit_s: float = 60,
+        limit_s: float = HANG_S,
         status: int | None = None,
         **env: str,
     ) -> subprocess.CompletedProcess[str]:
@@ -115,7 +117,7 @@ class Suites:
         *words: object,
         flags: str = "--baseline none --budget 1",
         users: int = 2,
-        limit_s: float = 300,
+        limit_s: float = HANG_S,
         status: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run copies of a command to their end, with this exit status where one is named."""

@@ -1,4 +1,4 @@
-"""Reads the records of some places, and chooses those of a suite, of jobs and of a class."""
+"""Reads the records of some places, and chooses the records of a suite, of jobs and of a class."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.frames import pl
-from cotenant.results.decoded import skipped_sentences
 from cotenant.results.journal import FILE
 from cotenant.results.read import Records, read_records
+from cotenant.results.skipped import skipped_sentences
 from cotenant.results.table import AT, Table
 from cotenant.suite.jobfile import matches
 from cotenant.text import many, printable
@@ -21,7 +21,7 @@ Tell = Callable[[str], object]
 def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
     """Read all records of some places, and tell of each file that is no record. Also returns these sentences.
 
-    Raises CotenantError where there is no record.
+    Raises CotenantError if there is no record.
     """
     records = read_records(list(places))
     skipped = skipped_sentences(records.skipped)
@@ -41,7 +41,7 @@ def refused(table: Table) -> list[str]:
 
 
 def unvouched(count: int, of: int) -> list[str]:
-    """Return a sentence on the records that no journal has, if there are some."""
+    """Return a sentence on the records that no journal has, if there are any."""
     said = f"No journal vouches for {count:,} of {many(of, 'record')}: it stands beside records as {FILE}; copy both."
     return [said] if count else []
 

@@ -1,4 +1,4 @@
-"""Prints to a terminal or a pipe whose reader may leave at any time: `./run.sh | head`."""
+"""Prints to a terminal or to a pipe that may be closed at any time: `./run.sh | head`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cotenant.report.grid import Grid
     from cotenant.report.live import LiveView
     from cotenant.report.progress import PlainView, Planned
+    from cotenant.report.view import View
 
 
 def settle_streams() -> None:
@@ -51,7 +52,7 @@ def tell_folded(lines: Iterable[str]) -> None:
     tell("\n".join(lines))
 
 
-def tell_grid(grid: Grid, form: str) -> None:
+def tell_grid(grid: View | Grid, form: str) -> None:
     """Print a view as `text`, or as a file of this form."""
     from cotenant.report.renderers import FILES, show
 
@@ -70,7 +71,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def tell_document(document: Mapping[str, Any]) -> None:
-    """Print one JSON document, whose `schema` names its form."""
+    """Print one JSON document; its `schema` names its form."""
     tell(json.dumps(document, indent=1))
 
 

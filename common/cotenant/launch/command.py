@@ -33,7 +33,7 @@ WORKERS_FLAGS = ("--workers", "-j")
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """Return the executable: looked up beside the job file, then under `tasks/`, then in the checkout.
 
-    At last it is looked up by name among the benchmarks of other packages; `interpreter` runs such a file.
+    The last place is the benchmarks of other packages, by name; `interpreter` runs such a file.
     Raises CotenantError if it does not exist, or cannot be executed.
     """
     folders = [suite.parent, checkout / "tasks", checkout]
@@ -46,19 +46,28 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
             return path
     if (program := installed_program(cmd)) is not None:
         return program
-    known = installed_benchmarks()
-    known += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
-    remedy = did_you_mean(cmd.removeprefix("./"), known)
+    names = installed_benchmarks()
+    names += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
+    remedy = did_you_mean(cmd.removeprefix("./"), names)
     raise CotenantError(
         f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
         remedy or "A cmd is a path to an executable, or the name of an installed benchmark.",
     )
 
 
+def callers_path() -> str:
+    """Return the PATH of the caller: `uvx` puts the directory of its own environment, which lacks torch, before it."""
+    path = os.environ.get("PATH", os.defpath)
+    first, _, rest = path.partition(os.pathsep)
+    # `uv run` activates its environment, as a shell does; `uvx` (uv 0.5 to 0.13) only prepends it.
+    runs_a_tool = "UV" in os.environ and os.environ.get("VIRTUAL_ENV") != sys.prefix
+    return rest if runs_a_tool and Path(first) == Path(sys.prefix, "bin") else path
+
+
 def resolve_foreign(foreign: Foreign) -> Path:
     """Return the path of a command's first word, by the caller's PATH. Raises CotenantError."""
     name = foreign.words[0]
-    if (path := shutil.which(name)) is None:
+    if (path := shutil.which(name, path=callers_path())) is None:
         there = os.path.exists(name)  # noqa: PTH110 # It returns False for a word that is too long for a path.
         remedy = f"chmod +x {name}, or name its interpreter before it." if there else "Type it as in a shell."
         raise CotenantError(f"{name!r} is no program that can be run.", remedy)
@@ -68,9 +77,10 @@ def resolve_foreign(foreign: Foreign) -> Path:
 @functools.cache
 def callers_python(name: str) -> str:
     """Describe the Python that a command's first word is, else the one on the caller's PATH, which another program may
-    start; "" if there is none that answers."""
+    start; "" if none answers."""
     itself = re.fullmatch(r"python[\d.]*", Path(name).name)
-    path = shutil.which(name) if itself else shutil.which("python") or shutil.which("python3")
+    names = [name] if itself else ["python", "python3"]
+    path = next(filter(None, (shutil.which(each, path=callers_path()) for each in names)), None)
     try:
         line = [path or "", "-c", _VERSIONS]
         answer = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=True)

@@ -1,48 +1,47 @@
-"""The grid: the result of every view of records. Renderers alone know how one looks in a terminal, a file or a page."""
+"""The grid: the cells of a view, which `report/view.py` takes the place of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from cotenant.report import numbers
+from cotenant.report.view import BLANK, COMMAND, STYLES, Cell, Seen, Value, Words
+
+__all__ = [
+    "BLANK",
+    "COMMAND",
+    "STYLES",
+    "Cell",
+    "Column",
+    "Grid",
+    "GridColumn",
+    "GridGroup",
+    "GridRow",
+    "Measurement",
+    "Row",
+    "RowGroup",
+    "Seen",
+    "T",
+    "Value",
+    "Words",
+    "measured_columns",
+    "number",
+    "place_columns",
+    "present",
+    "row",
+    "table",
+    "text_column",
+    "word",
+]
 
 T = TypeVar("T")
-Words = tuple[tuple[str, str], ...]
-"""A line in parts, each a text with its style."""
-Value = str | int | float | None
-Seen = Literal["everywhere", "files", "screens"]
-
-COMMAND = "cyan"
-"""The style of a command; its line is not folded, so that it can be pasted."""
-STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One value of a row: `text` for people; `values` for programs, by field and with all digits, None for unknown.
-
-    `note` stands small beside the text. On a page, `heat` (0 to 100) shades the cell, `link` and `note_link` are the
-    places that text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell a place,
-    and `order` is the number by which a column is sorted where the text does not begin with it.
-    """
-
-    text: str = numbers.ABSENT
-    values: Mapping[str, Value] = field(default_factory=dict)
-    style: str = ""
-    note: str = ""
-    heat: int | None = None
-    link: str = ""
-    note_link: str = ""
-    links: Sequence[tuple[str, str]] = ()
-    anchor: str = ""
-    order: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Column(Generic[T]):
+class GridColumn(Generic[T]):
     """One column: its heading, and the function `of` that makes an item's cell.
 
     An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, the last
@@ -61,11 +60,12 @@ class Column(Generic[T]):
     least: int = 0
 
 
-BLANK = Cell("")
+Column = GridColumn
+"""A column of a grid."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GridRow:
     """Cells by column, and `notes`, lines below. Programs read `values`, if there are any, in place of the cells'.
 
     A row without cells is for programs only, one with empty `values` for people only.
@@ -100,8 +100,12 @@ def row(columns: Iterable[Column[T]], item: T, notes: Sequence[Words] = ()) -> R
     return Row({column: column.of(item) for column in columns}, notes=notes)
 
 
+Row = GridRow
+"""A row of a grid."""
+
+
 @dataclass(frozen=True, slots=True)
-class RowGroup:
+class GridGroup:
     """Rows under one heading: a `title`, and `facts` that hold for all of them. `notes` are lines below."""
 
     rows: Sequence[Row]
@@ -113,6 +117,10 @@ class RowGroup:
     def shown_rows(self) -> list[Row]:
         """The rows that people see."""
         return [row for row in self.rows if row.cells]
+
+
+RowGroup = GridGroup
+"""A group of a grid."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 from cotenant.procfs import parse_list
 from cotenant.report import numbers
 from cotenant.report.answer import MOST_HOSTS, UNNAMED
-from cotenant.report.grid import (
-    Cell,
-    Column,
-    Grid,
-    Measurement,
-    RowGroup,
-    Words,
-    measured_columns,
-    number,
-    row,
-    table,
-    text_column,
-)
 from cotenant.report.job_cells import tenant_rates, verdict_note
 from cotenant.report.kept import counted, percents
 from cotenant.report.numbers import ABSENT
 from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, common, measured, with_ends
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
@@ -37,8 +26,6 @@ from cotenant.text import joined
 
 OF_COUNTS = ("tenants", "processors")
 """Words of the work of a job on devices that a host with fewer devices than its like has otherwise."""
-RATIO = ("ratio", "ratio_low", "ratio_high", "n", "over")
-FIELDS = ("host", "device", "devices", "processors", "jobs", "rated", *RATIO, "verdict")
 LEGEND = (
     "over its like: the rate of a job's slowest user over the median of the hosts with the same device (of two, over "
     "the other), the geometric mean over n jobs (of fewer than three: launches) that did equal work, with its "
@@ -96,7 +83,7 @@ def _hardware(summary: Summary) -> dict[str, tuple[str, dict[str, int | None]]]:
     in_order = summary.records.by("start_time")
     newest = in_order.columns("hostname").with_row_index(AT).group_by("hostname").last()
     for entry, record in again(Rows(in_order.table, [in_order.at[at] for at in newest[AT]])):
-        machine = record.mapping_at("machine")
+        machine = record.machine
         devices = [mapping_of(device) for device in list_of(machine.get("accelerators"))]
         usable = text_of(mapping_of(machine.get("processors")).get("usable"))
         names = sorted({text_of(device.get("name")) for device in devices})
@@ -132,40 +119,50 @@ def host_sentences(summary: Summary) -> list[str]:
     return said
 
 
-def _rate(line: HostLine) -> Measurement | None:
-    if (rate := line.rate) is None:
-        return None
-    return Measurement(rate.ratio, rate.interval, counted(rate.n, rate.over), (rate.n, rate.over))
-
-
-def _count(name: str, line: HostLine) -> Cell:
-    return number(line.counts[name], str, name)
-
-
-def _jobs(line: HostLine) -> Cell:
-    rated, jobs = sum(bool(job.rates) for job in line.jobs), len(line.jobs)
-    return Cell(f"{rated} of {jobs}", {"jobs": jobs, "rated": rated})
-
-
-COLUMNS: Sequence[Column[HostLine]] = (
-    text_column("host", lambda line: line.host, "host"),
-    text_column("device", lambda line: line.device or ABSENT, "device"),
-    Column("devices", partial(_count, "devices")),
-    Column("processors", partial(_count, "processors")),
-    Column("jobs", _jobs),
-    *measured_columns("over its like", _rate, RATIO, show=numbers.ratio, span=numbers.ratio_interval),
-    Column("verdict", lambda line: Cell(line.verdict, {"verdict": line.verdict}, "bold red"), left=True),
+FIELDS = {
+    **common("host"),
+    "device": "the model of its devices, or of its processors",
+    "devices": "its devices, in its newest record",
+    "processors": "the processors that its programs may use, in its newest record",
+    "jobs": "its jobs",
+    "rated": "its jobs that have a rate",
+    **with_ends("ratio", "the rate of the slowest user over the median of hosts with the same device, mean over jobs"),
+    "n": "the jobs, or launches, that the ratio is of",
+    "over": "jobs, or launches if fewer than three jobs did equal work",
+    "verdict": "slower, 7 of 8 devices, or both; empty for a host like the others",
+}
+COLUMNS = (
+    Column("host", left=True),
+    Column("device", show=lambda device: device or ABSENT, left=True),
+    Column("devices"),
+    Column("processors"),
+    Column("jobs", ("rated", "jobs"), "{} of {}".format),
+    *measured(
+        "over its like",
+        ("ratio", "ratio_low", "ratio_high", "n", "over"),
+        counted,
+        numbers.ratio,
+        numbers.ratio_interval,
+    ),
+    Column("verdict", show=partial(Cell, style="bold red"), left=True),
 )
 
 
-def hosts_grid(summary: Summary) -> Grid:
-    """Return a row per host; the grid is empty for records of one host."""
-    if not (lines := host_lines(summary)):
-        return Grid((), ())
-    rows, said = [row(COLUMNS, line) for line in lines], host_sentences(summary)
-    notes: list[Words] = [((LEGEND, "dim"),), *(((text, "bold"),) for text in said)]
-    document = {"schema": "cotenant-hosts-1", "hosts": [each.record for each in rows], "sentences": said}
-    return Grid(COLUMNS, [RowGroup(rows)], notes=notes, fields=FIELDS, document=document)
+def _row(line: HostLine) -> Row:
+    found: dict[str, Any] = {"host": line.host, "device": line.device, **line.counts, "verdict": line.verdict}
+    found |= {"jobs": len(line.jobs), "rated": sum(bool(job.rates) for job in line.jobs)}
+    if (rate := line.rate) is not None:
+        low, high = rate.interval or (None, None)
+        found |= {"ratio": rate.ratio, "ratio_low": low, "ratio_high": high, "n": rate.n, "over": rate.over}
+    return found
+
+
+def hosts_view(summary: Summary) -> View:
+    """Return a row per host; the view is empty for records of one host."""
+    said = host_sentences(summary)
+    rows = [_row(line) for line in host_lines(summary)]
+    lines = [((LEGEND, "dim"),), *(((text, "bold"),) for text in said)] if rows else []
+    return View("hosts", FIELDS, rows, COLUMNS, lines=lines, sentences=said)
 
 
 OF_JOBS = (
@@ -174,24 +171,22 @@ OF_JOBS = (
 )
 
 
-def jobs_on_hosts_grid(summary: Summary) -> Grid:
-    """Return the jobs of a few hosts side by side; the grid is empty for one host, and for more than a few."""
+def jobs_on_hosts(summary: Summary) -> View:
+    """Return the jobs of a few hosts side by side, for people; the view is empty for one host, and for many."""
     hosts = list(summary.hosts)
     if not 1 < len(hosts) <= MOST_HOSTS:
-        return Grid((), ())
-    columns: list[Column[Sequence[JobSummary]]] = [
-        text_column("job", lambda jobs: jobs[0].label),
-        text_column("unit", lambda jobs: f"{jobs[0].unit}/s" if jobs[0].unit else ABSENT),
-        *(Column(host or UNNAMED, partial(_of_host, host), left=True) for host in hosts),
+        return View("jobs_on_hosts")
+    columns = [Column("job", left=True), Column("unit", left=True)]
+    columns += [Column(host or UNNAMED, f"of {host}", _of_host, left=True) for host in hosts]
+    rows = [
+        {"job": label, "unit": f"{unit}/s" if unit else ABSENT, **{f"of {host}": None for host in hosts}}
+        | {f"of {job.host}": job for job in reversed(jobs)}
+        for (_, label, unit), jobs in grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).items()
     ]
-    jobs = grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).values()
-    return table(columns, jobs, notes=[((OF_JOBS, "dim"),)])
+    return View("jobs_on_hosts", columns=columns, groups=[RowGroup(rows)], lines=[((OF_JOBS, "dim"),)])
 
 
-def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:
-    job = next((job for job in jobs if job.host == host), None)
-    if job is None:
-        return Cell()
+def _of_host(job: JobSummary) -> Cell:
     kept = job.kept.get(None)
     keep = "" if kept is None else f"keep {percents(kept)}"
     note = joined(", ", keep, "" if job.verdict == CLEAN else job.verdict, verdict_note(job))

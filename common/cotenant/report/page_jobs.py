@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cotenant.decoding import Number
 from cotenant.frames import pl
 from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
@@ -19,11 +20,10 @@ from cotenant.report.pictures.tenants import memory, strips, timeline
 from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.renderers import Picture
 from cotenant.report.summary import Estimate, JobSummary, Summary
-from cotenant.results.decoded import part_of
+from cotenant.results.decoded import part_of, value_at
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
-from cotenant.results.record import Number
 from cotenant.results.table import Rows
 from cotenant.text import joined, many, printable
 
@@ -153,12 +153,12 @@ def _memory(launch: Rows, name: str) -> Picture | None:
     """Return each slice's peak memory against its limit; None unless both are known for all tenants."""
     held: dict[str, tuple[float, float]] = {}
     for _, record in again(launch):
-        tenant = str(record.at("tenant"))
-        most = part_of(record.at("meters", "tenants", tenant, "memory_used_bytes", "max"), Number)
-        limit = part_of(record.at("isolation", "read_back", "memory_bytes"), Number)
+        tenant = str(record.tenant)
+        most = part_of(value_at(record.meters, "tenants", tenant, "memory_used_bytes", "max"), Number)
+        limit = part_of(record.isolation.read_back.get("memory_bytes"), Number)
         if most is None or limit is None or not 0 <= most <= limit:
             return None
-        held[f"user {printable(tenant)}"] = (most / 2**30, limit / 2**30)
+        held[f"user {tenant}"] = (most / 2**30, limit / 2**30)
     if not held:
         return None
     caption = "bar: the most that was in use while users were timed; line: the limit of the slice"

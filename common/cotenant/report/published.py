@@ -12,10 +12,10 @@ from typing import Annotated
 import msgspec
 
 from cotenant.checkout import PUBLISHED
+from cotenant.decoding import Positive
 from cotenant.errors import CotenantError
 from cotenant.report.foreign import read_foreign
 from cotenant.report.scaling import Curves, ScalingPoint, Series
-from cotenant.results.record import Positive
 from cotenant.stats.interference import efficiency
 
 COMMENT = "#"

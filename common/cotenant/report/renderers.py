@@ -1,4 +1,4 @@
-"""A grid as text in a terminal, as Markdown, CSV, JSON and as a table of a page: one way each for all views.
+"""A view as text in a terminal, as Markdown, CSV, JSON and as a table of a page: one way each for all of them.
 
 Text from files is printed without a terminal's control sequences. An absent number is a dash, empty or null.
 """
@@ -21,7 +21,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.report.grid import COMMAND, Cell, Column, Grid, Row, RowGroup, Words, present
+from cotenant.report.grid import Column, Grid, GridGroup, Row, present
+from cotenant.report.view import COMMAND, Cell, View, Words
 from cotenant.text import csv_cell, markdown_cell, printable, visible
 
 if TYPE_CHECKING:
@@ -33,11 +34,26 @@ WIDTH_OF_FILES = 200
 """Columns of a table that is not printed on a terminal."""
 
 
+SCHEMA = "cotenant-view-1"
+
+
+def drawn(view: View | Grid) -> Grid:
+    """Return a view with the cells that people see."""
+    if isinstance(view, Grid):
+        return view
+    columns = [Column(of.heading, of.cell, of.left, of.optional, of.seen, of.words, of.least) for of in view.columns]
+    groups = []
+    for group in view.shown:
+        made = [Row({column: column.of(of) for column in columns}, notes=view.below(of)) for of in group.each()]
+        groups.append(GridGroup(made, group.title, group.facts, group.notes))
+    return Grid(columns, groups, view.title, view.lines, view.joined)
+
+
 # A terminal
 
 
-def show(grids: Iterable[Grid], console: Console | None = None) -> None:
-    """Print grids below each other; on a terminal they are folded to its width."""
+def show(grids: Iterable[View | Grid], console: Console | None = None) -> None:
+    """Print views below each other; on a terminal they are folded to its width."""
     console = console or Console()
     if not console.is_terminal:
         # In a notebook rich would show the text there, and print nothing.
@@ -68,8 +84,9 @@ def _print(line: Text, console: Console) -> None:
         console.print(Text(" " * indent) + part, soft_wrap=True, highlight=False)
 
 
-def terminal(grid: Grid, width: int) -> Iterator[Text]:
+def terminal(view: View | Grid, width: int) -> Iterator[Text]:
     """Yield the lines for a terminal of `width` columns; those of tables do not wrap."""
+    grid = drawn(view)
     if grid.title:
         yield Text(printable(grid.title), "bold", no_wrap=True)
     columns = [column for column in grid.columns if column.seen != "files"]
@@ -89,7 +106,7 @@ def terminal(grid: Grid, width: int) -> Iterator[Text]:
     yield from map(_line, grid.notes)
 
 
-def _heading(group: RowGroup, width: int) -> Iterator[Text]:
+def _heading(group: GridGroup, width: int) -> Iterator[Text]:
     """Yield a group's title and facts: on two lines where one has no room for them."""
     title, facts = Text(printable(group.title), "bold"), Text(f"  {printable(group.facts)}".rstrip())
     if group.title and title.cell_len + facts.cell_len <= width:
@@ -179,8 +196,9 @@ class _Table:
 # Files
 
 
-def markdown(grid: Grid) -> str:
+def markdown(view: View | Grid) -> str:
     """Return one table of all groups."""
+    grid = drawn(view)
     rows = grid.shown_rows
     columns = present([column for column in grid.columns if column.seen != "screens"], rows)
     lines = [[markdown_cell(column.heading) for column in columns]]
@@ -189,27 +207,45 @@ def markdown(grid: Grid) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def as_csv(grid: Grid) -> str:
+def as_csv(view: View | Grid) -> str:
     """Return a line per row with numbers in all their digits; no text of it is a formula."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(map(csv_cell, grid.fields))
-    for record in filter(None, (row.record for row in grid.rows)):
-        values = (record.get(name) for name in grid.fields)
+    if isinstance(view, View):
+        rows = view.frame.iter_rows()
+    else:
+        records = filter(None, (row.record for row in view.rows))
+        rows = (tuple(record.get(name) for name in view.fields) for record in records)
+    writer.writerow(map(csv_cell, view.fields))
+    for values in rows:
         writer.writerow(csv_cell(value) if isinstance(value, str) else value for value in values)
     return table.getvalue()
 
 
-def as_json(grid: Grid) -> str:
-    """Return the view's document; times are ISO 8601 in UTC, dataclasses are objects."""
-    return json.dumps(grid.document, indent=1, allow_nan=False, default=_plain) + "\n"
+def as_json(view: View | Grid) -> str:
+    """Return the view with the meanings of its fields; times are ISO 8601 in UTC."""
+    of_view = document(view) if isinstance(view, View) else view.document
+    return json.dumps(of_view, indent=1, allow_nan=False, default=_plain) + "\n"
+
+
+def document(view: View) -> dict[str, Any]:
+    """Return the JSON form of a view: its name, the meaning of each column, and the rows, an object each."""
+    return {
+        "schema": SCHEMA,
+        "view": view.name,
+        "columns": dict(view.fields),
+        "rows": view.frame.to_dicts(),
+        "notes": list(view.notes),
+        **({"sentences": list(view.sentences)} if view.sentences else {}),
+        **({"parts": {part.name: document(part) for part in view.parts}} if view.parts else {}),
+    }
 
 
 def _plain(value: Any) -> Any:
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else asdict(value)
 
 
-FILES: dict[str, Callable[[Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
+FILES: dict[str, Callable[[View | Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
 """The writer of a view as a file, by the word of `--format`."""
 
 
@@ -227,8 +263,9 @@ class Card(NamedTuple):
     lead: bool = False
 
 
-def html(grid: Grid, without: Collection[str] = ()) -> Markup:
+def html(view: View | Grid, without: Collection[str] = ()) -> Markup:
     """Return a table per group, `without` the columns of these headings; its texts are escaped."""
+    grid = drawn(view)
     seen = [column for column in grid.columns if column.seen != "files" and column.heading not in without]
     columns = present(seen, grid.shown_rows)
     return Markup(
@@ -249,7 +286,7 @@ class Section(NamedTuple):
 
     title: str
     pictures: Sequence[Picture]
-    table: Grid | None = None
+    table: View | Grid | None = None
     words: Sequence[str] = ()
 
 
@@ -272,7 +309,7 @@ def simple_page(
 
 
 def template(name: str) -> Template:
-    """Return a template of a page, in which everything is escaped and made visible, and `table` shows a grid."""
+    """Return a template of a page, in which everything is escaped and made visible, and `table` shows a view."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it
 
     environment = Environment(

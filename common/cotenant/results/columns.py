@@ -8,19 +8,23 @@ meters and sentences of findings are in the records only.
 from __future__ import annotations
 
 import functools
+import operator
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
+from cotenant.decoding import MOST, Number, Whole
 from cotenant.finding import Severity
 from cotenant.frames import pl
-from cotenant.results.decoded import Decoded, mapping_of, part_of, text_of
+from cotenant.results.as_read import ReadRecord
+from cotenant.results.decoded import list_of, part_of, text_of, value_at
 from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
-from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
+from cotenant.results.fields import Field, field_at
+from cotenant.results.legacy import LegacyRecord
+from cotenant.results.record import IN_MIX, SOLO, Observed, Record
 
 Check = Callable[[pl.Expr], pl.Expr]
 KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
@@ -29,7 +33,7 @@ KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
     float: (pl.Float64(), lambda value: part_of(value, Number)),
     bool: (pl.Boolean(), lambda value: None if value is None else bool(value)),
 }
-"""For each Python type, the column's type, and a function that returns a decoded value in that type, or None."""
+"""For each Python type, the column's type, and a function that returns a value of an open mapping in it, or None."""
 
 
 def positive(value: pl.Expr) -> pl.Expr:
@@ -39,10 +43,6 @@ def positive(value: pl.Expr) -> pl.Expr:
 
 def not_negative(value: pl.Expr) -> pl.Expr:
     return value.is_between(0, MOST, closed="left")
-
-
-def share(value: pl.Expr) -> pl.Expr:
-    return value.is_between(0, 1)
 
 
 def count(value: pl.Expr) -> pl.Expr:
@@ -57,12 +57,13 @@ class RecordColumn:
     kind: type
     meaning: str
     at: str = ""
-    """The places of the value in a record: keys joined by dots, places joined by `|`, of which the first with a value
-    counts; if empty, the key with the column's name."""
-    of: Callable[[Decoded], Any] | None = None
-    """Computes the value from a record, if it is neither in the record nor an attribute of `Decoded` of its name."""
+    """The value's place in `Record`: names of attributes joined by dots, behind an open mapping those of its keys; if
+    empty, the attribute of `ReadRecord` or `Record` with the column's name."""
+    of: Callable[[ReadRecord], Any] | None = None
+    """Computes the value from a record, if no attribute has it."""
     check: Check | None = None
-    """Returns whether values are possible; impossible ones become unknown."""
+    """Returns whether values are possible, if the type of the attribute does not say it; impossible ones become
+    unknown."""
     measured: bool = False
     """Whether it is known only for tenants that completed and have a rate."""
     default: Any = None
@@ -83,8 +84,8 @@ def whole(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
     return RecordColumn(name, int, meaning, at, **more)
 
 
-def number(name: str, meaning: str, at: str = "", check: Check = positive, **more: Any) -> RecordColumn:
-    return RecordColumn(name, float, meaning, at, check=check, **more)
+def number(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
+    return RecordColumn(name, float, meaning, at, **more)
 
 
 def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> RecordColumn:
@@ -98,69 +99,69 @@ def measured(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn
 
 def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", **more: Any) -> Iterator[RecordColumn]:
     """Yield the columns of both ends of the interval at this place."""
-    keys = at.split(".")
     for end, (name, said) in enumerate(((low, meaning), (high, upper))):
-        yield number(name, said, of=lambda record, end=end: next(iter(record.list_at(*keys)[end:]), None), **more)
+        yield number(name, said, f"{at}.{end}", **more)
 
 
-def _rules(*severities: Severity) -> Callable[[Decoded], str]:
+def argument(name: str, *others: str) -> Callable[[ReadRecord], Any]:
+    """Return a function for the value of a benchmark's argument: that of the first of these names which has one."""
+    return lambda read: first_of(read.record.arguments, name, *others)
+
+
+def first_of(mapping: Mapping[str, Any], *names: str) -> Any:
+    return next((value for name in names if (value := mapping.get(name)) is not None), None)
+
+
+def _rules(*severities: Severity) -> Callable[[ReadRecord], str]:
     """Return a function that joins the rules of findings by commas; commas in foreign rules' names are replaced."""
-    return lambda record: ",".join(
-        finding.rule.replace(",", ";") for finding in record.findings if finding.severity in severities
+    return lambda read: ",".join(
+        finding.rule.replace(",", ";") for finding in read.all_findings if finding.severity in severities
     )
 
 
-def _kernels(record: Decoded) -> str:
+def _kernels(read: ReadRecord) -> str:
     """Return choices that change only the speed of work: `torch.Adam fused, convolutions tried, channels_last`."""
-    optimizers = [optimizer for optimizer in record.list_at("observed", "optimizers") if isinstance(optimizer, dict)]
+    observed, machine = read.record.observed, read.record.machine
     names = {
         f"{text_of(of.get('package'))}.{text_of(of.get('name'))}{' fused' if of.get('fused') is True else ''}"
-        for of in optimizers
+        for of in list_of(observed.get("optimizers"))
+        if isinstance(of, dict)
     }
-    tried = record.at("machine", "torch", "cudnn_benchmark") is True and record.at("observed", "device") != "cpu"
-    layout = [record.text_at("observed", "memory_format")] if record.at("observed", "memory_format") else []
+    tried = value_at(machine, "torch", "cudnn_benchmark") is True and observed.get("device") != "cpu"
+    layout = [text_of(observed["memory_format"])] if observed.get("memory_format") else []
     return ", ".join([*sorted(names), *(["convolutions tried"] if tried else []), *layout])
 
 
-def _stands_for(record: Decoded) -> str:
-    alone_for = record.list_at("stands_for") or [record.at("tenant")]
-    return ",".join(map(str, alone_for)) if record.solo else ""
-
-
-def _observed_s(record: Decoded) -> float | None:
+def _observed_s(read: ReadRecord) -> float:
     """Return the seconds of all observations except those across a border, in which the tenant may have rested."""
-    rows = (row for row in map(mapping_of, record.list_at("observations")) if row.get("kind") != "")
-    spans = [(row.get("start_ns"), row.get("end_ns")) for row in rows]
-    known = [(start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int)]
-    return sum(end - start for start, end in known if 0 <= start <= end < MOST) / 1e9
+    made = (row for row in read.record.observations if row.kind != "")
+    return sum(row.took_ns for row in made if 0 <= row.start_ns <= row.end_ns) / 1e9
 
 
-def _loaded_s(record: Decoded) -> float | None:
-    go, end = record.at("rendezvous", "t0_ns"), record.at("rendezvous", "load_end_ns")
-    known = isinstance(go, int) and isinstance(end, int) and 0 <= go <= end < MOST
-    return (end - go) / 1e9 if known else None
+def _loaded_s(read: ReadRecord) -> float | None:
+    meeting = read.record.rendezvous
+    return (meeting.load_end_ns - meeting.t0_ns) / 1e9 if meeting and meeting.t0_ns <= meeting.load_end_ns else None
 
 
-def _load(record: Decoded) -> float | None:
-    loads = [meter.mean for meter in own_meters(record) if meter.quantity == "load_percent"]
+def _load(read: ReadRecord) -> float | None:
+    loads = [meter.mean for meter in own_meters(read.record) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
 
 
 COLUMNS: tuple[RecordColumn, ...] = (
-    text("schema", f"`{ROWS}`", of=lambda record: ROWS),
+    text("schema", f"`{ROWS}`", of=lambda read: ROWS),
     text("suite", "the suite's name"),
     text("name", "the job's", needed=True),
     whole("run_id", "the repetition of the suite: its uid", needed=True),
     text("vcd", "index of the device, of a launch that owns the machine all (`0,1`); else the tenant"),
     text("group", "`student`: a tenant among others; `all`: the launch owns the machine"),
-    whole("tenant", "the tenant's number, from 0", "tenant|jr_id"),
+    whole("tenant", "the tenant's number, from 0"),
     flag("solo", "whether the tenant ran alone in its slice; its job's name then ends in `.solo`", False),
     text(
         "baseline",
         "of a tenant alone `whole`, or `quick`: few observations, for all equal slices; empty beside the others",
-        of=lambda record: (record.at("baseline") or "whole") if record.solo else "",
     ),
-    text("stands_for", "of a tenant alone: the tenants whose baseline this is, by commas", of=_stands_for),
+    text("stands_for", "of a tenant alone: the tenants whose baseline this is, by commas"),
     whole("alike", "tenants of the launch that ran its cell: all of them, but in a mix", check=count),
     text("hostname", "the host"),
     text("suite_start_time", "when the suite run began that launched it, ISO 8601"),
@@ -169,8 +170,8 @@ COLUMNS: tuple[RecordColumn, ...] = (
     flag("completed", "whether the tenant came to its end", needed=True),
     text("outcome", "`completed`, or what happened instead", needed=True),
     text("message", "the reason, where it did not complete"),
-    flag("invalid", "completed, but an error finding says that the number is none"),
-    text("trust", "`clean`, `suspect` (a warning), `invalid` (also by its losses) or `failed`", of=lambda record: ""),
+    flag("invalid", "completed, but an error finding says that the number is none", of=lambda read: None),
+    text("trust", "`clean`, `suspect` (a warning), `invalid` (also by its losses) or `failed`", of=lambda read: ""),
     flag("comparable", "false where another tenant of the launch was lost after GO", True),
     text("unit", "what is counted: `image`, `token` ..."),
     flag(
@@ -180,16 +181,15 @@ COLUMNS: tuple[RecordColumn, ...] = (
         at="observed.work_learned",
     ),
     # Values that have to be equal, in the order in which a difference is named.
-    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
+    whole("batch_size", "items of a batch, over all devices of the tenant", of=argument("batch_size"), equal=True),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
-    text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
+    text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", of=argument("precision"), equal=True),
     whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
     whole("tenants", "tenants of the launch", equal=True),
     whole(
         "sharers",
         "tenants of the launch with this tenant's processors, itself included",
-        check=count,
         default=1,
         equal=True,
     ),
@@ -203,12 +203,11 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "device_sharers",
         "tenants of the launch on its device, itself included",
         "share.sharers",
-        check=count,
         default=1,
         equal=True,
     ),
     text("share_asked", "the mode that was asked for", "share.asked"),
-    number("entitlement", "the part of its device that it was promised", "share.entitlement", check=share),
+    number("entitlement", "the part of its device that it was promised", "share.entitlement"),
     text("mix", "name of its mix, of a launch whose tenants run different jobs", equal=True),
     text("neighbours", "in a mix the jobs of the other tenants, sorted, by commas", equal=True),
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
@@ -226,7 +225,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     measured(
         "rate_items_s",
         "median rate of the kept observations; of the original's records their mean",
-        "statistics.median|train_item.avg",
+        "statistics.median",
     ),
     *ends(
         "interval_low_items_s",
@@ -240,11 +239,11 @@ COLUMNS: tuple[RecordColumn, ...] = (
     measured("rate_mean_items_s", "items over the mean time, as in the original (`train_item.avg`)", "train_item.avg"),
     measured("rate_min_items_s", "the same of the slowest observation", "train_item.min"),
     measured("rate_max_items_s", "and of the fastest", "train_item.max"),
-    whole("n", "kept observations", "statistics.n|train.count"),
+    whole("n", "kept observations", "statistics.n"),
     number("mean_s", "mean seconds of an observation", "train.avg"),
     number("observed_s", "seconds inside its observations, kept or not, across no border of blocks", of=_observed_s),
     number("loaded_s", "seconds from GO to the end of its load", of=_loaded_s),
-    number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
+    number("sd_s", "their standard deviation (the population's)", "train.sd"),
     measured("tflops", "counted operations per second of the median observation, in 10^12", "meters.compute.tflops"),
     measured("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu"),
     whole("steps", "timed steps of kept observations, of a benchmark that serves", "meters.steps.n"),
@@ -271,7 +270,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "device_power_w",
         "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all; by "
         "blocks, in which not all of them ran, it is not known",
-        of=lambda record: None if record.at("blocks") else own_power_w(record),
+        of=lambda read: own_power_w(read.record) if read.record.blocks is None else None,
     ),
     text("slice", "what was planned of the machine: equal for equal slices"),
     text("version", "hash of the benchmark's source"),
@@ -285,7 +284,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "overlap",
         "share of the kept observations' time in which all tenants ran",
         "rendezvous.overlap",
-        check=share,
     ),
     measured("kept", "what it keeps of its rate alone beside the others, by the blocks of its launch", "kept.value"),
     *ends(
@@ -295,17 +293,17 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "lower end of its 95 % interval over the rounds of this launch",
         measured=True,
     ),
-    whole("kept_rounds", "rounds of blocks that it goes over", "kept.n|kept.rounds", measured=True),
+    whole("kept_rounds", "rounds of blocks that it goes over", "kept.n", measured=True),
     text("duet_side", "of a tenant of a duet `A` or `B`, else empty", "duet.side"),
     text(
         "duet_arguments",
         "the words that this side has behind those of the job; of `exec` its command",
-        of=lambda record: shlex.join(map(text_of, record.list_at("duet", "words"))),
+        of=lambda read: shlex.join(read.record.duet.words) if read.record.duet else "",
     ),
     text(
         "run_words",
         "the words of the run that launched it, as a shell reads them",
-        of=lambda record: shlex.join(map(text_of, record.list_at("run_words"))),
+        of=lambda read: shlex.join(read.record.run_words),
     ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
     *ends(
@@ -328,16 +326,25 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("error_findings", "rules of the errors among them", of=_rules("error")),
     text("warning_findings", "and of the warnings", of=_rules("warning")),
     flag("ours", "false for a record of the original suite", True),
-    text("model", "the argument that names a model", "network|arch|model"),
+    text("model", "the argument that names a model", of=argument("network", "arch", "model")),
     whole("nodes", "hosts that took part", "observed.nodes", check=count, default=1),
     whole(
         "world_size",
         "ranks, or replicas of DataParallel, that took part",
-        "observed.replicas|observed.world_size",
+        of=lambda read: first_of(read.record.observed, "replicas", "world_size"),
         check=count,
     ),
-    whole("batch_size_per_device", "items of a batch on one device", "batch_size_per_device|batch_size", check=count),
-    text("parallelism", "`ddp`, `fsdp` ...", "observed.parallel|parallel"),
+    whole(
+        "batch_size_per_device",
+        "items of a batch on one device",
+        of=argument("batch_size_per_device", "batch_size"),
+        check=count,
+    ),
+    text(
+        "parallelism",
+        "`ddp`, `fsdp` ...",
+        of=lambda read: first_of(read.record.observed, "parallel") or first_of(read.record.arguments, "parallel"),
+    ),
     text("input", "`files`, or `resident` in memory"),
     text("path", "the record's file", needed=True),
 )
@@ -417,49 +424,74 @@ def equal_columns() -> dict[str, RecordColumn]:
     return {column.word or column.name: column for column in COLUMNS if column.equal}
 
 
-def values_of(record: Decoded, columns: tuple[RecordColumn, ...]) -> list[Any]:
+def values_of(record: ReadRecord | LegacyRecord, columns: tuple[RecordColumn, ...]) -> list[Any]:
     """Return a record's values in these columns, each in its column's type, not yet checked."""
+    if isinstance(record, LegacyRecord):
+        return [getattr(record, column.name, None) for column in columns]
     return [take(record) for take in _takers(columns)]
 
 
-def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
+def observation_values(read: ReadRecord) -> list[tuple[Any, ...]]:
     """Return the values of OBSERVATION_COLUMNS for each observation, kept or not."""
     shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
-    place, skip = values_of(record, shared), part_of(record.at("skip"), Whole) or 0
+    place, skip = values_of(read, shared), read.record.skip
     rows = []
-    for number, made in enumerate(record.observations):
+    for number, made in enumerate(read.record.observations):
         kept = number >= skip if made.kept is None else made.kept
         of_block = made.block, made.kind, kept
-        rows.append((OBSERVATIONS, *place, number, *of_block, *_numbers(made), text_of(record.path)))
+        rows.append((OBSERVATIONS, *place, number, *of_block, *_numbers(made), read.path))
     return rows
 
 
-def _numbers(observed: Observed) -> Iterator[float | None]:
-    start_ns, end_ns, items = observed.start_ns, observed.end_ns, observed.items
+def _numbers(observed: Observed) -> tuple[float | None, ...]:
+    start_ns, end_ns, items = observed.start_ns, observed.end_ns, part_of(observed.items, Number)
     rate = items * 1e9 / (end_ns - start_ns) if observed.possible and items is not None else None
-    numbers = (start_ns, end_ns, items, rate, observed.data_wait_ns, observed.event_ns, observed.issued_ns)
-    return (None if number is None or not -MOST <= number < MOST else number for number in numbers)
+    return start_ns, end_ns, items, rate, observed.data_wait_ns, observed.event_ns, observed.issued_ns
+
+
+def place_of(column: RecordColumn) -> Field | None:
+    """Return the field of `Record` with a column's values; None if these are computed.
+
+    Raises AttributeError if no such field is declared.
+    """
+    computed = column.of is not None or (not column.at and hasattr(ReadRecord, column.name))
+    return None if computed else field_at(Record, column.at or column.name)
 
 
 @functools.cache
-def _takers(columns: tuple[RecordColumn, ...]) -> list[Callable[[Decoded], Any]]:
+def _takers(columns: tuple[RecordColumn, ...]) -> list[Callable[[ReadRecord], Any]]:
     return [_taker(column) for column in columns]
 
 
-def _taker(column: RecordColumn) -> Callable[[Decoded], Any]:
-    of_kind = KINDS[column.kind][1]
-    of = column.of or (attrgetter(column.name) if hasattr(Decoded, column.name) else None)
-    if of is not None:
-        return lambda record: of_kind(of(record))
-    places = [tuple(place.split(".")) for place in (column.at or column.name).split("|")]
-    return lambda record: of_kind(next((value for at in places if (value := record.at(*at)) is not None), None))
+def _taker(column: RecordColumn) -> Callable[[ReadRecord], Any]:
+    place, of_kind = place_of(column), KINDS[column.kind][1]
+    if place is None:
+        of = column.of or operator.attrgetter(column.name)
+        return lambda read: of_kind(of(read))
+    take = place.take
+    if place.keys:
+        return lambda read: of_kind(take(read.record))
+    return lambda read: take(read.record)
+
+
+def _check_of(column: RecordColumn) -> Check | None:
+    """Return whether values of a column are possible: by its own check, else by the type of its field."""
+    if column.check is not None:
+        return column.check
+    place = place_of(column)
+    if place is not None and place.bounds is not None:
+        return place.bounds
+    return positive if column.kind is float else None
+
+
+@functools.cache
+def _checks(columns: tuple[RecordColumn, ...]) -> dict[str, Check]:
+    return {column.name: check for column in columns if (check := _check_of(column)) is not None}
 
 
 def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Return a table, whose values have their columns' types, with impossible values made unknown, and defaults."""
-    possible = [
-        pl.when(column.check(pl.col(column.name))).then(column.name) for column in COLUMNS if column.check is not None
-    ]
+    possible = [pl.when(check(pl.col(name))).then(name) for name, check in _checks(COLUMNS).items()]
     measured = [column.name for column in COLUMNS if column.measured]
     defaults = [pl.col(column.name).fill_null(column.default) for column in COLUMNS if column.default is not None]
     return (

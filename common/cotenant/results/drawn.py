@@ -1,4 +1,4 @@
-"""Reads the parts of a record that pictures draw: observations, samples of meters, the machine; skips malformed ones.
+"""Reads the parts of a record that pictures draw: observations, samples of meters, the machine.
 
 No table has them: they are read again from the record's file when they are needed (`read.again`).
 """
@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.results.decoded import Decoded, Fields, list_of, mapping_of, part_of
-from cotenant.results.record import MOST, Meeting, Number, Observed, Positive, Whole, counts
+from cotenant.decoding import MOST, Number, Positive, Whole
+from cotenant.results.decoded import Fields, list_of, mapping_of, part_of, value_at
+from cotenant.results.record import Meeting, Observed, Record, counts
 
 HOST = "host"
 CHECKOUT = "git"
@@ -100,13 +101,13 @@ class Drawn:
     meters: list[MeterSpread]
 
 
-def spans_of(record: Decoded) -> Spans:
+def spans_of(record: Record) -> Spans:
     """Return the possible observations, kept or not."""
-    skip, made_in_order = record.at("skip"), record.observations
-    flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
+    made_in_order = record.observations
+    flags = counts(made_in_order, record.skip)
     is_possible = np.array([made.possible for made in made_in_order], np.bool_)
     possible = [made for made in made_in_order if made.possible]
-    audited = part_of(record.at("observed", "audit", "after"), list[Whole]) or []
+    audited = part_of(value_at(record.observed, "audit", "after"), list[Whole]) or []
     audits = [at for at in audited if 0 < at < len(made_in_order)]
     return Spans(
         start_ns=np.array([made.start_ns for made in possible], np.int64),
@@ -134,37 +135,37 @@ def _newest(last: int | None, block: int | None) -> int | None:
     return last if block is None else block
 
 
-def own_meters(record: Decoded) -> list[MeterSpread]:
+def own_meters(record: Record) -> list[MeterSpread]:
     """Return the samples of the host and of the record's training devices while tenants were timed."""
     places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(record)]
     sampled = [
         part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, MeterSpread)
-        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, record.mapping_at("meters", "memory")))
+        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(record.meters.get("memory"))))
         for quantity in quantities
     ]
     return [meter for meter in sampled if meter is not None]
 
 
-def _own_devices(record: Decoded) -> list[Fields]:
+def _own_devices(record: Record) -> list[Fields]:
     """Return the meters of the record's training devices."""
-    devices = map(mapping_of, record.mapping_at("meters", "devices").values())
+    devices = map(mapping_of, mapping_of(record.meters.get("devices")).values())
     return [device for device in devices if str(device.get("index")) in record.vcd.split(",")]
 
 
-def own_power_w(record: Decoded) -> float | None:
+def own_power_w(record: Record) -> float | None:
     """Return the mean power in watts of all training devices together, by their energy counters.
 
     None if one of them counted no energy, or for too short a time, and for training on a processor.
     """
-    if record.at("observed", "device") == "cpu":
+    if record.observed.get("device") == "cpu":
         return None
     counted = part_of(_own_devices(record), list[_Energy])
     return sum(energy.energy_j / energy.energy_window_s for energy in counted) if counted else None
 
 
-def courses_of(record: Decoded) -> list[Course]:
+def courses_of(record: Record) -> list[Course]:
     """Return the series in the record's meters."""
-    series = record.mapping_at("meters", "series")
+    series = mapping_of(record.meters.get("series"))
     at_s = _numbers(series.get("at_s"), -float(MOST))
     if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return []
@@ -172,7 +173,7 @@ def courses_of(record: Decoded) -> list[Course]:
     last = np.append(np.diff(at_s) > 0, True)
     return [
         Course(quantity, kind, of, at_s[last], values[last])
-        for kind, of, quantities in _looked_at(series, record.mapping_at("meters", "devices"))
+        for kind, of, quantities in _looked_at(series, mapping_of(record.meters.get("devices")))
         for quantity in DRAWN[kind]
         if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
     ]

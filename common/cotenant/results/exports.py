@@ -21,15 +21,14 @@ from typing import Any
 
 import msgspec
 
-from cotenant.decoding import decoded
+from cotenant.decoding import Whole, decoded
 from cotenant.errors import CotenantError
 from cotenant.frames import pl, register_io_source
 from cotenant.results import columns
 from cotenant.results.columns import schema
-from cotenant.results.decoded import NAMED, Skipped
 from cotenant.results.export_form import export_form
 from cotenant.results.openmetrics import write_openmetrics
-from cotenant.results.record import Whole
+from cotenant.results.skipped import NAMED, Skipped
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
 from cotenant.text import FORMULA_BEGINNINGS, many, verb

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cotenant.results.decoded import Decoded, ForeignError, mapping_of, part_of
-from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
-from cotenant.results.record_files import values_in
+from cotenant.decoding import Whole
+from cotenant.results.decoded import list_of, mapping_of, part_of
+from cotenant.results.record import IN_MIX, SOLO, Record, why_no_blocks
+from cotenant.results.record_files import own_records
 from cotenant.results.store import TIME, safe_part
 
 
@@ -32,7 +32,7 @@ class LastLaunch:
     """Whether it was planned by blocks, which takes longer."""
 
 
-def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunch]:
+def last_launches(records: Iterable[Record], suite: str) -> dict[str, LastLaunch]:
     """Return the newest launch of each cell of a suite, by its label; a tenant alone has its own label."""
     newest: dict[str, LastLaunch] = {}
     for record in records:
@@ -42,8 +42,8 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
             lasted = datetime.fromisoformat(record.end_time) - datetime.fromisoformat(record.start_time)
         except (ValueError, TypeError):  # TypeError: only one has a time zone
             continue
-        peak_bytes = part_of(record.at("isolation", "counters", "memory_peak_bytes"), Whole)
-        by_blocks = record.at("blocks") is not None or why_no_blocks(record.findings) is not None
+        peak_bytes = part_of(record.isolation.counters.get("memory_peak_bytes"), Whole)
+        by_blocks = record.blocks is not None or why_no_blocks(record.findings) is not None
         launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record), peak_bytes, by_blocks)
         before = newest.get(record.name, launch)
         newest[record.name] = max(before, launch, key=lambda each: (each.start, each.seconds))
@@ -74,14 +74,11 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
         label, time = path.name.rpartition(".R")[0], path.name.split(".")[-2]
         if ".FAIL." not in path.name and (not end or time < end):
             newest[label] = max(newest.get(label, ("", path)), (time, path))
-    records = []
-    for _, path in newest.values():
-        with suppress(ForeignError):
-            records += [Decoded(value, str(path)) for value in values_in(path)]
+    records = (record for _, path in newest.values() for record in own_records(path) if record is not None)
     return last_launches(records, suite)
 
 
-def _parameters(record: Decoded) -> int | None:
-    optimizers = record.list_at("observed", "optimizers")
+def _parameters(record: Record) -> int | None:
+    optimizers = list_of(record.observed.get("optimizers"))
     counts = part_of([mapping_of(optimizer).get("parameters") for optimizer in optimizers], list[Whole])
     return sum(counts) if counts else None

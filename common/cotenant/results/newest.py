@@ -7,7 +7,7 @@ from typing import Any
 
 from cotenant.frames import pl
 from cotenant.results.columns import COUNTS, LAUNCH, equal_columns
-from cotenant.results.decoded import UNNAMED
+from cotenant.results.legacy import UNNAMED
 from cotenant.results.table import AT
 from cotenant.text import listed
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from cotenant.decoding import Nanoseconds
 from cotenant.machine.accelerators import peak_of
-from cotenant.results.record import Nanoseconds, Observed, Record, Train, TrainItem, counts, rated
+from cotenant.results.record import Observed, Record, Train, TrainItem, counts, rated
 from cotenant.stats.describe import Description, describe
 from cotenant.stats.kept import BlockSum, Kept, kept
 from cotenant.stats.kept import block_sums as sums_of_blocks

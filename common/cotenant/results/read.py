@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.frames import pl
+from cotenant.results.as_read import ReadRecord
 from cotenant.results.columns import OBSERVATION_COLUMNS, observation_values, schema
-from cotenant.results.decoded import EDITED, Decoded, ForeignError, Skipped
 from cotenant.results.drawn import Drawn, own_meters, spans_of
 from cotenant.results.export_form import export_form
 from cotenant.results.exports import read_export
-from cotenant.results.record_files import records_in, values_in
+from cotenant.results.record import Record
+from cotenant.results.record_files import own_records, records_in
+from cotenant.results.skipped import EDITED, Skipped
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
 BATCH_FILES = 100
@@ -65,9 +67,9 @@ def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
     records = records_in(places)
     while batch := list(itertools.islice(records, BATCH_FILES)):
         yield from (part for part in batch if isinstance(part, Skipped))
-        decoded = [part for part in batch if isinstance(part, Decoded)]
-        yield from (Skipped(record.path, EDITED) for record in decoded if record.edited)
-        rows = [row for record in decoded if not record.edited for row in observation_values(record)]
+        ours = [part for part in batch if isinstance(part, ReadRecord)]
+        yield from (Skipped(read.path, EDITED) for read in ours if read.edited)
+        rows = [row for read in ours if not read.edited for row in observation_values(read)]
         if rows:
             yield pl.DataFrame(rows, types, orient="row")
 
@@ -78,31 +80,23 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
     return list(exports.values()), [place for place in places if place.resolve() not in exports]
 
 
-def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
+def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Record]]:
     """Read the files of these rows again, for values that no table has: yield each row and its record.
 
-    Exported rows are left out, and so are records whose files are missing or changed.
+    Rows of exports and of the original suite are left out, and those whose files are missing or changed.
     """
-    path, values = "", list[Any]()
-    for row in rows.where(pl.col(IN_FILE).is_not_null()).frame.iter_rows(named=True):
+    path, records = "", list[Record | None]()
+    for row in rows.where(pl.col(IN_FILE).is_not_null() & pl.col("ours")).frame.iter_rows(named=True):
         if row["path"] != path:
             path = row["path"]
-            values = list(values_in(Path(path)))
-        try:
-            yield row, Decoded(values[row[IN_FILE]], path)
-        except (ForeignError, IndexError):
-            continue
+            records = own_records(Path(path))
+        if row[IN_FILE] < len(records) and (record := records[row[IN_FILE]]) is not None:
+            yield row, record
 
 
 def drawn(rows: Rows) -> list[Drawn]:
     """Read the drawn parts of these records again."""
     return [
-        Drawn(
-            tenant=row["vcd"] if row["tenant"] is None else str(row["tenant"]),
-            run_id=row["run_id"],
-            spans=spans_of(record),
-            meeting=record.meeting,
-            meters=own_meters(record),
-        )
-        for row, record in again(rows)
+        Drawn(str(record.tenant), record.run_id, spans_of(record), record.rendezvous, own_meters(record))
+        for _, record in again(rows)
     ]

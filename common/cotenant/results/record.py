@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from cotenant.decoding import decoded
+from cotenant.decoding import MOST, AtLeastOne, Measured, Nanoseconds, NotNegative, Share, Whole, decoded
 from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
 from cotenant.stats.budget import Amount
@@ -45,12 +45,6 @@ CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
 """Verdicts on completed tenants: without a warning, with one, and with an error, so that the number does not count."""
 UNAUDITED = "unaudited"
 """Marks a number that only its program reports."""
-MOST = 1 << 63  # no clock and no count reaches it
-Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
-Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
-Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
-"""A possible number of items or seconds: larger ones would overflow in sums and ratios. NaN is not allowed."""
-Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
 Side = Literal["A", "B"]
 NO_BLOCKS = "no_blocks"
@@ -81,15 +75,15 @@ def cell_of(name: str, solo: bool, mix: str) -> str:
 class Train(msgspec.Struct, frozen=True):
     """Seconds per kept observation; `sd` is the population's."""
 
-    avg: float
+    avg: Measured
     """Mean."""
-    count: int
+    count: Whole
     """Kept observations."""
-    max: float
+    max: Measured
     """The slowest."""
-    min: float
+    min: Measured
     """The fastest."""
-    sd: float
+    sd: NotNegative
     """Standard deviation (the population's)."""
     unit: str = "s"
     """Always `s`."""
@@ -98,7 +92,7 @@ class Train(msgspec.Struct, frozen=True):
 class TrainItem(msgspec.Struct, frozen=True):
     """Items per second: the items of one observation over `train`'s seconds."""
 
-    avg: float
+    avg: Measured
     """Mean items of an observation over `train.avg`."""
     max: float
     """The same over `train.min`."""
@@ -113,19 +107,19 @@ class TrainItem(msgspec.Struct, frozen=True):
 class Observed(msgspec.Struct, frozen=True):
     """One observation as it was made, kept or not. Times are of CLOCK_MONOTONIC; `items` is null where it was NaN."""
 
-    start_ns: int
+    start_ns: Whole
     """When its clock started."""
-    end_ns: int
+    end_ns: Whole
     """When it stopped."""
     items: float | None
     """Items that were counted in between."""
-    data_wait_ns: int
+    data_wait_ns: Whole
     """The part of the time in between that was a wait for data."""
-    event_ns: int | None = None
+    event_ns: Nanoseconds | None = None
     """The same time by the device's own events, where it has them."""
-    issued_ns: int | None = None
+    issued_ns: Nanoseconds | None = None
     """When the host had issued all its work to the device; null where it computes itself."""
-    block: int | None = None
+    block: Whole | None = None
     """The block of the launch in which it lies; null across a border, and in a launch without blocks."""
     kind: Literal["all", "only", "turn", ""] = "all"
     """The tenants that ran in that block: all tenants, of pairs both, `only` this one, or those whose `turn` it was in
@@ -133,7 +127,7 @@ class Observed(msgspec.Struct, frozen=True):
     kept: bool | None = None
     """Whether it counts, of `kind` `only` for the rate alone, else for the record's rate; null in records from before
     there were blocks, where those after `skip` do."""
-    round: int | None = None
+    round: Whole | None = None
     """The round of that block; those of the warm-up are 0. Null where `block` is."""
 
     @property
@@ -143,8 +137,10 @@ class Observed(msgspec.Struct, frozen=True):
 
     @property
     def possible(self) -> bool:
-        """Whether it took time and counted items, so that it has a rate."""
-        return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 1 / MOST < self.items < MOST
+        """Whether it took time and counted items, so that it has a rate, of which there may be sums and ratios."""
+        if self.items is None or not (0 <= self.start_ns < self.end_ns < MOST and 1 / MOST < self.items < MOST):
+            return False
+        return 1 / MOST < self.items * 1e9 / self.took_ns < MOST
 
 
 def counts(observations: Sequence[Observed], skip: int) -> list[bool]:
@@ -215,7 +211,7 @@ class Meeting(msgspec.Struct, frozen=True):
     """When it did."""
     load_end_ns: Nanoseconds
     """When its load ended, after its last observation."""
-    overlap: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    overlap: Share
     """Share of the kept observations' time in which all tenants ran."""
     start_skew_ns: Whole
     """How long after the first tenant it started."""
@@ -255,9 +251,9 @@ class SharedDevice(msgspec.Struct, frozen=True):
     """The mode that was asked for: `time`, `mps` or `mps:25`; empty where none was."""
     seen: str
     """The mode as the tenant and the kernel have it, or `exclusive`; empty where the tenant could not say."""
-    sharers: int
+    sharers: AtLeastOne
     """Tenants of the launch on its device, itself included."""
-    entitlement: float | None
+    entitlement: Share | None
     """The part of the device's computing that it was promised, at most 1; null where nothing was."""
     memory_bytes: int | None
     """Its limit on device memory; null without one."""
@@ -278,15 +274,15 @@ class Attested(msgspec.Struct, kw_only=True, frozen=True):
     """Name of the suite: the job file's stem."""
     name: str
     """Name of the job, with its cell."""
-    run_id: int
+    run_id: Whole
     """Repetition of the suite: its uid."""
     vcd: str
     """Index of the device that it trained on, of several all (`0,1`); without accelerators the tenant's number."""
     hostname: str
     """The host."""
-    cpu_cores: int
+    cpu_cores: Whole
     """Processors of the slice."""
-    devices: int
+    devices: Whole
     """Accelerators that it trained on: of its slice's, which `isolation` names, the first ones."""
     suite_start_time: str
     """When the suite run began that launched it, equal in all its records; empty without one."""
@@ -298,11 +294,11 @@ class Attested(msgspec.Struct, kw_only=True, frozen=True):
     """`completed`, or the other outcome."""
     message: str
     """The reason, where it did not complete."""
-    tenant: int
+    tenant: Whole
     """Number of the tenant, from 0."""
-    tenants: int
+    tenants: Whole
     """Tenants of the launch."""
-    sharers: int = 1
+    sharers: AtLeastOne = 1
     """Tenants of the launch with this tenant's processors, itself included; 1: they are its own."""
     share: SharedDevice | None = None
     """How it shared its device; null without one."""
@@ -310,7 +306,7 @@ class Attested(msgspec.Struct, kw_only=True, frozen=True):
     """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
     baseline: Baseline | None = None
     """For a tenant alone: `whole`, or `quick`, with few observations; null beside the others."""
-    stands_for: list[int] = []
+    stands_for: list[Whole] = []
     """For a tenant alone: the tenants whose baseline this is, those of equal slices."""
     mix: str = ""
     """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
@@ -318,7 +314,7 @@ class Attested(msgspec.Struct, kw_only=True, frozen=True):
     """In a mix: the jobs of the other tenants, sorted."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
-    skip: int
+    skip: Whole
     """How many observations, from the first, are in no statistic; 0 in a launch by blocks, where `kept` says it."""
     asked: Amount | None
     """How much the job asks for; null without a runner, or where the tenant sent none."""
@@ -383,9 +379,9 @@ class Record(Attested, kw_only=True, frozen=True):
     """The last 100 losses; null is one that was not finite."""
     epoch_loss: list[float | None]
     """The mean loss of each observation."""
-    losses_checked: int
+    losses_checked: Whole
     """Losses that were looked at."""
-    losses_non_finite: int
+    losses_non_finite: Whole
     """Those losses that are NaN or infinite."""
     metrics: dict[str, float | None]
     """Further measurements of the benchmark, by name."""
@@ -414,6 +410,7 @@ class Record(Attested, kw_only=True, frozen=True):
         return self.completed and any(finding.severity == "warning" for finding in self.findings)
 
 
+_NAMES = frozenset(Record.__struct_fields__)
 _FIELDS = msgspec.json.Decoder(dict[str, Any])
 _ORIGINAL = (
     *("suite", "name", "run_id", "jr_id", "vcd", "hostname", "gpu", "cpu_cores", "devices", "version", "unique_id"),
@@ -452,9 +449,16 @@ def restored(content: bytes) -> Record:
     fields = decoded(_FIELDS, content)
     if is_deep(fields):
         raise msgspec.DecodeError(f"it is nested more than {DEEPEST} levels deep")
-    names = Record.__struct_fields__
-    arguments = {name: value for name, value in fields.items() if name not in names}
-    return msgspec.convert({**fields, "arguments": arguments}, Record)
+    return record_of(fields)
+
+
+def record_of(fields: dict[str, Any]) -> Record:
+    """Return the record of a file's fields. Raises msgspec.ValidationError, which names the field that is wrong."""
+    arguments = {name: value for name, value in fields.items() if name not in _NAMES}
+    record = msgspec.convert({**fields, "arguments": arguments}, Record)
+    if record.completed != (record.outcome == "completed"):
+        raise msgspec.ValidationError(f"`completed` is {record.completed}, and `outcome` {record.outcome}")
+    return record
 
 
 def portable(value: Any) -> Any:

@@ -1,45 +1,39 @@
-"""Reads files of records: ours, and both formats of the original suite. Unreadable files are named and skipped.
-
-The original's older format is a file for each device, a `[` to which `{...},` was appended, and which was never closed;
-its newer format is one object in a file.
-"""
+"""Reads files of records. What is no record, or a malformed one of ours, is skipped and named with its reason."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import content_of, open_regular
-from cotenant.results.decoded import (
-    NAMED,
-    Decoded,
-    ForeignError,
-    Skipped,
-    list_of,
-    mapping_of,
-    number_in,
-    suite_and_device,
-)
+from cotenant.results.as_read import ReadRecord, edited_finding
+from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.export_form import export_form
 from cotenant.results.journal import Written
-from cotenant.text import many
+from cotenant.results.legacy import LegacyRecord, Repetitions, legacy_record, of_earlier_version, values_in_text
+from cotenant.results.record import Record, record_of
+from cotenant.results.skipped import NAMED, ForeignError, Skipped
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 RESOLVED = (".resolved", ".resolved.json")
 """The suffixes of a resolved suite; the second is an older one, which readers of `*.json` took for a record."""
 MOST_BYTES = 1 << 30
 """A larger file is no record; exported rows have their own reader."""
+AnyRecord = ReadRecord | LegacyRecord
+_VALUE = msgspec.json.Decoder(Any)
 IS_EXPORT = "it is an export, which report, compare and mlbench-report read where it is named itself"
 
 
-def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
+def records_in(places: list[Path]) -> Iterator[AnyRecord | Skipped]:
     """Yield every record, file by file. Raises CotenantError if a place does not exist."""
     repetitions, written = Repetitions(), Written()
     for path in _files(places):
@@ -52,45 +46,51 @@ def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
     yield from (Skipped(journal, reason) for journal, reason in written.unread.items())
 
 
-class Repetitions:
-    """Numbers the original's records that name no repetition.
-
-    The original appended a record to a device's file in each repetition (`SUITE_DEVICE.json`), or began new files in a
-    new directory for each: the repetitions of a directory follow those of directories that were read before.
-    """
-
-    def __init__(self) -> None:
-        self._first: dict[tuple[str, Path], int] = {}
-        self._next: Counter[str] = Counter()
-
-    def numbered(self, values: Iterable[Any], path: Path) -> Iterator[Any]:
-        """Yield the values of a file, each record with the number of its repetition."""
-        suite, before = suite_and_device(str(path))[0], Counter[tuple[str, str]]()
-        first = self._first.setdefault((suite, path.parent), self._next[suite]) if suite else 0
-        for value in values:
-            if isinstance(value, dict) and "schema" not in value and number_in(value, str(path)) is None:
-                of = str(value.get("name")), str(value.get("vcd"))
-                value = value | {"run_id": first + before[of]}
-                before[of] += 1
-                self._next[suite] = max(self._next[suite], first + before[of])
-            yield value
-
-
-def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterator[Decoded | Skipped]:
+def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterator[AnyRecord | Skipped]:
     """Yield the contents of one file, record by record; `written` tells whether its launch wrote this content."""
     lost, content = 0, _content(path)
     edited = written.differs(path, content) if isinstance(content, bytes) else None
     for number, value in enumerate(repetitions.numbered(_values(content), path)):
         try:
-            if isinstance(value, str):
-                raise ForeignError(value)
-            yield Decoded(value, str(path), number, edited)
+            yield record_in(value, str(path), number, edited)
         except ForeignError as error:
             lost += 1
             if lost <= NAMED:
                 yield Skipped(str(path), str(error))
     if lost > NAMED:
         yield Skipped(str(path), f"{lost - NAMED} more parts of it are no records")
+
+
+def record_in(value: Any, path: str, number: int | None = None, edited: bool | None = False) -> AnyRecord:
+    """Return the record of one JSON object of a file. Raises ForeignError, for a text with this as the reason."""
+    if not isinstance(value, dict):
+        raise ForeignError(value if isinstance(value, str) else "it is no JSON object")
+    if "schema" not in value:
+        return legacy_record(value, path, number, [edited_finding()] if edited else [])
+    try:
+        return ReadRecord(_ours(value), text_of(path), number, edited)
+    except msgspec.ValidationError as error:
+        raise ForeignError(f"it is malformed: {error}") from error
+
+
+def own_records(path: Path) -> list[Record | None]:
+    """Return the records of a file by their numbers in it; None for malformed ones and those of the original suite."""
+    found: list[Record | None] = []
+    for value in _values(_content(path)):
+        try:
+            read = record_in(value, str(path))
+            found.append(read.record if isinstance(read, ReadRecord) else None)
+        except ForeignError:
+            found.append(None)
+    return found
+
+
+def _ours(fields: dict[str, Any]) -> Record:
+    """Return our record of these fields. Raises msgspec.ValidationError."""
+    try:
+        return record_of(fields)
+    except msgspec.ValidationError:
+        return record_of(of_earlier_version(fields))
 
 
 def planned_jobs(place: Path) -> set[str]:
@@ -146,11 +146,6 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
         yield Skipped(str(error.filename), error.strerror or str(error))
 
 
-def values_in(path: Path) -> Iterator[Any]:
-    """Yield the JSON values of a file, and a sentence if the rest cannot be read."""
-    return _values(_content(path))
-
-
 def _content(path: Path) -> bytes | str:
     """Return the contents of a file, or a sentence on why it cannot be read."""
     try:
@@ -163,34 +158,14 @@ def _content(path: Path) -> bytes | str:
 
 
 def _values(content: bytes | str) -> Iterator[Any]:
-    """Yield the JSON objects of a file (a closed or unclosed list, or lines), and a sentence if the rest is damaged.
-
-    Records before the damage are kept: a file that is appended to is intact up to its writer's death.
-    """
+    """Yield the JSON values of a file, and a sentence if the rest of it cannot be read."""
     if isinstance(content, str):
         yield content
         return
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        yield "it is not UTF-8"
-        return
-    decoder, at, end = json.JSONDecoder(), 0, len(text)
-    count = 0
-    while True:
-        while at < end and text[at] in " \t\r\n,[]":
-            at += 1
-        if at == end:
-            break
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
-            yield f"it is cut off or damaged after {many(count, 'record')}" if count else "it is not JSON, or cut off"
-            return
-        except ValueError:  # A number with more digits than Python reads.
-            yield "it holds a number that is none"
-            return
-        count += 1
-        yield value if not isinstance(value, str) else [value]
-    if not count:
-        yield "it is empty"
+    value: Any = None
+    with suppress(msgspec.DecodeError):
+        value = decoded(_VALUE, content)
+    if isinstance(value, dict):
+        yield value
+    else:
+        yield from values_in_text(content)

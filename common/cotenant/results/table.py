@@ -12,8 +12,9 @@ from typing import Any
 from cotenant.frames import pl
 from cotenant.results import columns
 from cotenant.results.columns import checked, schema, values_of
-from cotenant.results.decoded import Decoded, Skipped
 from cotenant.results.record import Record, plain
+from cotenant.results.record_files import AnyRecord, record_in
+from cotenant.results.skipped import Skipped
 
 BATCH_RECORDS = 500
 AT = "at"
@@ -104,7 +105,7 @@ class Rows:
         return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "run_words"))
 
 
-def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
+def tables(records: Iterable[AnyRecord | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
     """Yield records in tables of `size` rows, and skipped files or parts; only one record's JSON is in memory."""
     values: list[list[Any]] = []
     findings: list[tuple[Any, ...]] = []
@@ -120,7 +121,7 @@ def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> I
             continue
         unvouched += record.ours and record.edited is None
         at = len(values) - 1
-        findings += [(at, *astuple(finding)) for finding in record.findings]
+        findings += [(at, *astuple(finding)) for finding in record.all_findings]
         if len(values) == size:
             yield _table(values, findings, unvouched)
             values, findings, unvouched = [], [], 0
@@ -134,14 +135,14 @@ def _table(values: list[list[Any]], findings: list[tuple[Any, ...]], unvouched: 
     return Table(frame, pl.DataFrame(findings, FINDINGS, orient="row"), unvouched)
 
 
-def table_of(records: Iterable[Decoded]) -> Table:
+def table_of(records: Iterable[AnyRecord]) -> Table:
     """Return the table of these records, in their order."""
     return joined([table for table in tables(records) if isinstance(table, Table)])
 
 
 def table_of_records(records: Iterable[Record]) -> Table:
     """Return the table of new records, as if they were read from their files."""
-    return table_of(Decoded(plain(record)) for record in records)
+    return table_of(record_in(plain(record), "") for record in records)
 
 
 def table_of_rows(rows: pl.LazyFrame) -> Table:

@@ -15,11 +15,10 @@ from typing import Annotated
 
 import msgspec
 
-from cotenant.decoding import decoded
+from cotenant.decoding import Positive, decoded
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import content_of
 from cotenant.machine.accelerators import is_part
-from cotenant.results.record import Positive
 from cotenant.results.store import write_named
 
 REFERENCE = ("V100", "MI50", "RTX", "RTX_2019")

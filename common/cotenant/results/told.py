@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from cotenant.decoding import Whole
 from cotenant.finding import Finding, by_benchmark
-from cotenant.results.record import Whole
 from cotenant.stats.budget import Amount
 
 

@@ -1,0 +1,193 @@
+"""The view: a frame that programs read, and columns in which people read it. Renderers alone know how one looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from cotenant.frames import pl
+from cotenant.report import numbers
+
+Row = Mapping[str, Any]
+"""The values of a row, by field; None for an unknown one."""
+Words = tuple[tuple[str, str], ...]
+"""A line in parts, each a text with its style."""
+Value = str | int | float | None
+Seen = Literal["everywhere", "files", "screens"]
+
+COMMAND = "cyan"
+"""The style of a command; its line is not folded, so that it can be pasted."""
+STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
+MEANINGS = {
+    "suite": "the name of the job file",
+    "host": "the name of the host",
+    "job": "the job, with its arguments where several works have its name",
+    "group": "student: each user has a slice; all: one launch has the machine",
+    "tenant": "the number of a user; null in a row of all users",
+    "unit": "the items that rates count per second",
+    "isolation": "the backend that held the slices",
+    "verdict": "clean, suspect, after 2/3 if only 2 of 3 launches count, or how the launches ended",
+    "baseline": "how users ran alone: blocks, whole or quick",
+}
+"""The meanings of fields that several views have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One text for people, and how it is shown.
+
+    `note` stands small beside the text. On a page, `heat` (0 to 100) shades the cell, `link` and `note_link` are the
+    places that text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell a place,
+    and `order` is the number by which a column is sorted where the text does not begin with it.
+    """
+
+    text: str = numbers.ABSENT
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """Values for programs, of a grid's cell alone."""
+    style: str = ""
+    note: str = ""
+    heat: int | None = None
+    link: str = ""
+    note_link: str = ""
+    links: Sequence[tuple[str, str]] = ()
+    anchor: str = ""
+    order: float | None = None
+
+
+BLANK = Cell("")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column for people: its heading, the fields that it is made of, and the function that shows their values.
+
+    `fields` are one name or several, by default the heading. `show` gets their values and returns a text or a Cell; it
+    is not asked where the first value is None, which is a dash, or where a row has no such field, which is blank.
+
+    An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, the last
+    ones stand on a line below each row, after their headings. Texts of a column with a `least` width are shortened,
+    down to that, where it and the columns before it then have room. `seen`: `files` shows it in Markdown only, where a
+    terminal and a page have a heading or a note instead; `screens` on these two only. `words` are sentences, which a
+    page may break.
+    """
+
+    heading: str
+    fields: str | tuple[str, ...] = ""
+    show: Callable[..., str | Cell] = str
+    left: bool = False
+    optional: bool = False
+    seen: Seen = "everywhere"
+    words: bool = False
+    least: int = 0
+
+    def cell(self, row: Row) -> Cell:
+        """Return the cell of a row."""
+        first, *more = self.fields if isinstance(self.fields, tuple) else (self.fields or self.heading,)
+        if first not in row:
+            return BLANK
+        if row[first] is None:
+            return Cell()
+        shown = self.show(row[first], *(row.get(name) for name in more))
+        return shown if isinstance(shown, Cell) else Cell(shown)
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Rows that people see under one heading: a `title`, and `facts` that hold for all of them.
+
+    Rows may be those of the view, a filter of its frame, or others that only people read; they may have more fields
+    than the frame. `notes` are lines below.
+    """
+
+    rows: pl.DataFrame | Sequence[Row]
+    title: str = ""
+    facts: str = ""
+    notes: Sequence[Words] = ()
+
+    def each(self) -> Iterable[Row]:
+        """Return the rows as mappings."""
+        return self.rows.iter_rows(named=True) if isinstance(self.rows, pl.DataFrame) else self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Rows for programs, of which every field has a meaning, and groups of rows for people.
+
+    Without `groups` people see all rows as one group. In a terminal every group is a table of its own; `joined` ones
+    share their columns' widths and one header. `lines` stand below all groups, and `below` returns the lines below a
+    row. Programs read `notes`, sentences on what was left out, and `sentences`, the answers; `parts` are further views
+    that stand in the JSON form of this one.
+    """
+
+    name: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    rows: pl.DataFrame | Sequence[Row] = ()
+    columns: Sequence[Column] = ()
+    groups: Sequence[RowGroup] = ()
+    title: str = ""
+    lines: Sequence[Words] = ()
+    below: Callable[[Row], Sequence[Words]] = lambda row: ()
+    joined: bool = False
+    notes: Sequence[str] = ()
+    sentences: Sequence[str] = ()
+    parts: Sequence[View] = ()
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The rows that programs read."""
+        return self.rows if isinstance(self.rows, pl.DataFrame) else frame_of(self.fields, self.rows)
+
+    @property
+    def shown(self) -> Sequence[RowGroup]:
+        """The groups that people see; none if the view is empty."""
+        return self.groups or ([RowGroup(self.rows)] if self.columns and len(self.rows) else [])
+
+
+def common(*names: str) -> dict[str, str]:
+    """Return the meanings of fields that several views have."""
+    return {name: MEANINGS[name] for name in names}
+
+
+def frame_of(fields: Iterable[str], rows: Sequence[Row]) -> pl.DataFrame:
+    """Return rows as a frame; values that a row does not have are null."""
+    return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], strict=False) for name in fields})
+
+
+def place_columns(*names: str) -> list[Column]:
+    """Return columns of the place where a row was measured, which stands in a heading on a terminal and a page."""
+    return [Column(name, left=True, seen="files") for name in names]
+
+
+def with_ends(name: str, meaning: str, low: str = "", high: str = "") -> dict[str, str]:
+    """Return the fields of a value and of the ends of its 95 % interval, by default `<name>_low` and `<name>_high`."""
+    end = f"end of the 95 % interval of {name}; null if there is none"
+    return {name: meaning, low or f"{name}_low": f"lower {end}", high or f"{name}_high": f"upper {end}"}
+
+
+def measured(
+    heading: str,
+    fields: Sequence[str],
+    n: Callable[..., str] = str,
+    show: Callable[[float], str] = numbers.rate,
+    span: Callable[[float, float], str] = numbers.interval,
+    once: Callable[..., bool] = lambda *counts: False,
+    **more: Any,
+) -> list[Column]:
+    """Return the columns of a measurement; `fields` name its value, the ends of its interval, and its counts.
+
+    `n` shows the counts, and `once` says of them whether the reason for no interval is a single launch; `more` says how
+    all three columns are shown.
+    """
+    value, _, _, *counts = fields
+
+    def around(_: float, low: float | None, high: float | None, *counted: Any) -> str:
+        ends = None if low is None or high is None else (low, high)
+        return numbers.span(ends, span, once(*counted))
+
+    return [
+        Column(heading, value, show, **more),
+        Column("95 % interval", tuple(fields), around, **more),
+        Column("n", (value, *counts), lambda _, *counted: n(*counted), **more),
+    ]
