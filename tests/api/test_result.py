@@ -92,9 +92,9 @@ def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
 def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
     result = cotenant.load(sample / "output")
     for name, sentence in {
-        "mix": "No launch was of different jobs. ./run.sh --mix",
+        "mix": "No launch ran different jobs. ./run.sh --mix",
         "duet": "No launch there was a duet. ./run.sh --duet",
-        "pressure": "./run.sh --name JOB --pressure dram does",
+        "pressure": "./run.sh --name JOB --pressure dram measures one",
         "mixes": "There is no table 'mixes'. There are jobs, hosts, kept, interference, mix, ",
     }.items():
         assert sentence in refusal(result.table, name)
@@ -177,7 +177,7 @@ def test_in_a_notebook_a_text_is_a_text(sample: Path, monkeypatch: pytest.Monkey
 def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:
     for wrong, sentence in (
         ({"margin": 2.0}, "A margin of 2.0 does not lie"),
-        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both say"),
+        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both set"),
         ({"allow": ["colour"]}, "'colour'"),
     ):
         assert sentence in refusal(cotenant.compare, sample / "A", sample / "B", **wrong)

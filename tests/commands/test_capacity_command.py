@@ -16,16 +16,16 @@ from cotenant.machine.topology import discover
 from tenants.suites import RUN, Suites, job, until
 
 REFUSED = {
-    "": "Capacity is of one job (--name), or of one command behind --.",
-    "--name vae -- true": "Capacity is of one job (--name), or of one command behind --.",
+    "": "Capacity is found for one job (--name), or for one command after --.",
+    "--name vae -- true": "Capacity is found for one job (--name), or for one command after --.",
     "--name vae,wlm": "2 jobs are chosen.",
     "--name vae --keep 2": "'2' does not lie between 0 and 1",
     "--name vae --rate 0": "'0' is no rate",
     "--name vae --p95 0ms": "a time must be positive",
     "--name vae --keep 0.5 --rate 3": "not allowed with argument",
     "--name vae --share turns": "turns",
-    "--name vae --users 0": "--users 0 is less than a user in each of",
-    "--name vae --users -3": "--users -3 is less than a user in each of",
+    "--name vae --users 0": "--users 0 leaves a slice without a user, of",
+    "--name vae --users -3": "--users -3 leaves a slice without a user, of",
     "-- no-such-program": "'no-such-program' is no program that can be run.",
 }
 

@@ -239,5 +239,5 @@ def test_orphans_that_cannot_be_killed_are_named(error: type[OSError] | None, mo
     monkeypatch.setattr(processes, "children", lambda: {9})
     monkeypatch.setattr(processes, "_is_older", lambda pid, ticks: False)
     monkeypatch.setattr(os, "kill", kill)
-    with pytest.raises(NotIsolatedError, match=r"processes 9, which users left, cannot be killed"):
+    with pytest.raises(NotIsolatedError, match=r"processes 9 that users left cannot be killed"):
         processes.end_orphans(set(), 0)

@@ -31,8 +31,8 @@ TableName = Literal["jobs", "hosts", "kept", "interference", "mix", "pairs", "sh
 
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
 ALONE = f"{PROGRAM} measures each user alone as well (--baseline); --isolation none runs all without slices."
-SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
-PRESSING = f"{PROGRAM} --name JOB --pressure dram does; of exported rows no curve can be drawn."
+SHARING = f"{PROGRAM} --users 4 --share mps shares a device, --slices 2 processors; each number has its own directory."
+PRESSING = f"{PROGRAM} --name JOB --pressure dram measures one; exported rows hold too little for a curve."
 DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 
 
@@ -46,7 +46,7 @@ class ResultTable:
     """Sentences on rows that cannot be compared."""
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the rows that programs read, with numbers in all their digits: those of `--format csv`."""
+        """Return the rows for programs, with numbers in all their digits, as `--format csv` prints them."""
         if isinstance(self.grid, View):
             return self.grid.frame
         rows = [row.record for row in self.grid.rows if row.record]
@@ -103,7 +103,7 @@ MAKERS: Mapping[TableName, Maker] = {
         ALONE,
         apart,
     ),
-    "mix": Maker(lambda summary, records: mix_view(mix_blocks(summary)), "No launch was of different jobs.", BESIDE),
+    "mix": Maker(lambda summary, records: mix_view(mix_blocks(summary)), "No launch ran different jobs.", BESIDE),
     "pairs": Maker(
         lambda summary, records: pairs_view(summary), "No two pairs of jobs have rates together and alone.", BESIDE
     ),
@@ -119,4 +119,4 @@ MAKERS: Mapping[TableName, Maker] = {
     ),
     "duet": Maker(lambda summary, records: duets_grid(summary.in_duets), "No launch there was a duet.", DUET),
 }
-"""The tables of the cost of neighbours, and of the jobs; those of systems side by side have flags of their own."""
+"""The tables of the cost of neighbours, and of the jobs; systems side by side have flags of their own."""

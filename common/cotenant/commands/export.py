@@ -72,8 +72,8 @@ def parser() -> Parser:
     parser = Parser(
         "export",
         f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.\n"
-        "Or the users' rates, and what they keep of them, for a program that tracks benchmarks.",
-        "parquet, csv, jsonl: a row per record; `help records` has the columns.\n"
+        "Or the users' rates and kept shares, for a program that tracks benchmarks.",
+        "parquet, csv, jsonl: a row per record; `help records` explains the columns.\n"
         "openmetrics: Prometheus: the newest launch of each job.\n"
         + "\n".join(
             f"{form}: {(inspect.getdoc(write) or '').partition(chr(10))[0]}" for form, write in TRACKERS.items()
@@ -82,7 +82,7 @@ def parser() -> Parser:
     add = parser.add_argument
     add_records(parser)
     add("--format", choices=FORMS, help="the form, as below (default: what FILE ends in)")
-    add("--out", metavar="FILE", type=Path, required=True, help="the file; what had that name is replaced")
+    add("--out", metavar="FILE", type=Path, required=True, help="the file; an existing one is replaced")
     add("--observations", action="store_true", help="one row per observation instead, kept or not")
     return parser
 

@@ -52,8 +52,8 @@ def parser() -> Parser:
 def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
     source = _source(job, suite)
     launches = [last.get(cell.label) for cell in expand(job)]
-    known = [launch for launch in launches if launch is not None]
-    counts = {launch.parameters for launch in known}
+    ended = [launch for launch in launches if launch is not None]
+    counts = {launch.parameters for launch in ended}
     texts = [text for key, values in job.args for text in (key, *values) if isinstance(text, str)]
     data = dict.fromkeys(match[1] or "." for text in texts for match in _DATA.finditer(text))
     return CatalogueEntry(
@@ -63,7 +63,7 @@ def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueE
         item=source.item,
         parameters=counts.pop() if len(counts) == 1 else None,
         data=", ".join(data),
-        seconds=sum(launch.seconds for launch in known) if len(known) == len(launches) else None,
+        seconds=sum(launch.seconds for launch in ended) if len(ended) == len(launches) else None,
         trains=source.trains,
         cmd=job.cmd,
     )
