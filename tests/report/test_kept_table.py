@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from commands.calling import Capture, call, write
 from cotenant.frames import pl
@@ -13,9 +15,9 @@ from cotenant.report.kept_rows import FIELDS, MEASURES, SCHEMA
 from cotenant.report.kept_table import kept_table, kept_view
 from cotenant.report.renderers import markdown
 from cotenant.results.record import Record
-from report.making import UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
+from report.making import UNSLICED, beside_dram, launch, quick, rows_of, solo, summary_of, text_of
 from report.test_interference import everything, three_ways
-from report.test_mixes import TWO, baselines, mix, pairs
+from report.test_mixes import ALONE_MS, TWO, baselines, mix, pairs, part
 
 
 def table_of(records: list[Record]) -> pl.DataFrame:
@@ -62,6 +64,25 @@ def test_a_node_is_kept_by_its_users_and_measures_are_of_all_of_them() -> None:
         assert of_all["worst_slowdown"] == pytest.approx(1 / kept.min())
         assert of_all["tax"] == pytest.approx(1 - of_all["stp"] / 3)
         assert {*MEASURES} < {*of_all}
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([*ALONE_MS]), st.floats(0.3, 1.0)), min_size=2, max_size=4))
+def test_the_shares_of_any_mix_are_found_again(progress: list[tuple[str, float]]) -> None:
+    everybody = {"stands_for": [*range(len(progress))]}
+    jobs = dict.fromkeys(job for job, _ in progress)
+    alone = [one for job in jobs for one in quick(job, 0, ALONE_MS[job], place=everybody, part=part(job))]
+    table = table_of([*mix(progress), *alone])
+    known = [kept for _, kept in progress]
+    users = table.filter(measure="kept")
+    assert users["tenant"].to_list() == [str(user) for user in range(len(progress))]
+    assert users["job"].to_list() == [job for job, _ in progress]
+    assert users["value"].to_list() == pytest.approx(known, rel=0.01)
+    of_all = dict(table.filter(pl.col("tenant").is_null()).select("measure", "value").rows())
+    assert of_all["stp"] == pytest.approx(sum(known), rel=0.01)
+    assert of_all["worst_slowdown"] == pytest.approx(1 / min(known), rel=0.01)
+    assert of_all["fairness"] == pytest.approx(min(known) / max(known), rel=0.02)
+    assert of_all["tax"] == pytest.approx(1 - sum(known) / len(known), abs=0.01)
 
 
 def test_without_slices_over_with_them_is_the_worth_of_slices() -> None:
