@@ -15,7 +15,7 @@ import pytest
 
 from cotenant.report.page import page
 from cotenant.report.scaling import curves
-from cotenant.report.sections.contents import Contents
+from cotenant.report.sections.contents import PageContents
 from patience import HANG_S
 from report.making import everything, launch, summary_of
 
@@ -65,7 +65,7 @@ def test_axe_finds_nothing_serious(tmp_path: Path) -> None:
     if not Path(axe).is_file():
         pytest.skip("AXE names no axe.min.js (npm pack axe-core)")
     summary = everything()
-    (tmp_path / "page.html").write_text(page("A title", Contents(summary, curves(summary.jobs))))
+    (tmp_path / "page.html").write_text(page("A title", PageContents(summary, curves(summary.jobs))))
     line = [sys.executable, str(SCRIPT), str(tmp_path / "page.html"), "--axe", axe]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     if "there is no Chromium" in ended.stderr:
@@ -94,7 +94,7 @@ def test_headings_sort_and_a_filter_without_a_match_says_so(tmp_path: Path) -> N
     if browser is None:
         pytest.skip("there is no Chromium")
     records = [*launch("wlm", mean_ms=100), *launch("vae", mean_ms=500), *launch("dcgan", mean_ms=200)]
-    text = page("A title", Contents(summary_of(records)))
+    text = page("A title", PageContents(summary_of(records)))
     (tmp_path / "page.html").write_text(text.replace("</body>", f"{MOVES}</body>"))
     line = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
     ended = subprocess.run([*line, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=HANG_S)

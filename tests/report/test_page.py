@@ -18,7 +18,7 @@ from cotenant.report.jobs import jobs_view
 from cotenant.report.matrix import device_matrix, device_names
 from cotenant.report.page import cards, page
 from cotenant.report.scaling import curves
-from cotenant.report.sections.contents import Against, Contents
+from cotenant.report.sections.contents import Against, PageContents
 from cotenant.report.sections.jobs import POINTS
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.rates import numbers_of
@@ -82,7 +82,7 @@ class Reader(HTMLParser):
 
 
 def page_of(summary: Summary, **more: Any) -> str:
-    return page("A title", Contents(summary, curves(summary.jobs), **more))
+    return page("A title", PageContents(summary, curves(summary.jobs), **more))
 
 
 def of_records(records: list[Record]) -> str:
@@ -122,7 +122,7 @@ def test_what_comes_from_files_is_text() -> None:
         *lost(SCRIPT, 1),
     ]
     pressed = beside_dram(job=f'"{SCRIPT}\\d')
-    seen = Reader(page(SCRIPT, Contents(summary_of([*records, *pressed]), skipped=[SCRIPT])))
+    seen = Reader(page(SCRIPT, PageContents(summary_of([*records, *pressed]), skipped=[SCRIPT])))
     assert seen.tags.count("script") == 1  # the page's own
     assert seen.text.count(SCRIPT) > 6
 

@@ -11,7 +11,7 @@ import pytest
 from commands.calling import Capture, call, write
 from cotenant.report.numbers import ONCE
 from cotenant.report.page import page
-from cotenant.report.sections.contents import Contents
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.sections.neighbours import sharing
 from cotenant.report.share import share_points, share_view
 from cotenant.report.summary import summarise
@@ -60,7 +60,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert [float(row["entitlement"]) for row in rows] == [0.5, 0.5, 1, 0.25]
     status, printed, _ = call(capsys, "report", tmp_path, "--table", "share")
     assert (status, "worst slowdown" in printed, ONCE in printed) == (0, True, False)
-    contents = Contents(summarise(rows_in(tmp_path)), shared=points)
+    contents = PageContents(summarise(rows_in(tmp_path)), shared=points)
     (job,) = sharing(contents).details
     assert [picture.title for picture in job.pictures] == ["STP", "ANTT", "worst slowdown"]
     assert job.sentences[0].startswith("● mps:50, ■ time; dotted: users that take turns")
@@ -111,7 +111,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     assert status == 2
     assert "No users there shared a device or a slice." in errors
     none, two = (
-        sharing(Contents(summarise(rows), shared=share_points(rows)))
+        sharing(PageContents(summarise(rows), shared=share_points(rows)))
         for rows in (rows_in(tmp_path / "none"), rows_in(tmp_path / "2"))
     )
     assert none is None

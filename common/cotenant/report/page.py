@@ -14,14 +14,14 @@ from cotenant.report.jobs import facts
 from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.section import Card, Page, Section
 from cotenant.report.sections import jobs, machine, neighbours, tables, top
-from cotenant.report.sections.contents import Against, Contents
+from cotenant.report.sections.contents import Against, PageContents
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.record import CLEAN
 from cotenant.text import joined, listed, many
 
-SECTIONS: Sequence[Callable[[Contents], Section | None]] = (
+SECTIONS: Sequence[Callable[[PageContents], Section | None]] = (
     neighbours.mixes,
     neighbours.pairs,
     neighbours.sharing,
@@ -45,7 +45,7 @@ DUETS_ON_TOP = 2
 FOOTER = "Every rate is items per second; all users of a launch ran at the same time."
 
 
-def page(title: str, contents: Contents) -> str:
+def page(title: str, contents: PageContents) -> str:
     """Return the page."""
     summary, against = contents.summary, contents.against
     several = len(summary.hosts) > 1
@@ -82,7 +82,7 @@ def _users(summary: Summary) -> int:
     return max((*of_mixes, *(len(job.tenants) for job in summary.jobs)), default=0)
 
 
-def _subtitle(contents: Contents) -> str:
+def _subtitle(contents: PageContents) -> str:
     summary = contents.summary
     records = contents.records.columns(
         *("suite", "hostname", "isolation", "run_id", "solo", "start_time"),
@@ -105,7 +105,7 @@ def _subtitle(contents: Contents) -> str:
     )
 
 
-def _host_cards(contents: Contents) -> Iterator[Card]:
+def _host_cards(contents: PageContents) -> Iterator[Card]:
     """Yield the cards of each host, and one on findings."""
     summary, hosts = contents.summary, contents.summary.hosts
     if len(hosts) == 1:

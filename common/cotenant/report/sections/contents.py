@@ -30,7 +30,7 @@ class Against:
 
 
 @dataclass(frozen=True)
-class Contents:
+class PageContents:
     """A summary, the points of scaling series and of shared devices, the targets, and sentences on files left out."""
 
     summary: Summary

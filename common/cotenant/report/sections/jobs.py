@@ -12,7 +12,7 @@ from cotenant.report.numbers import interval, percent, rate
 from cotenant.report.pictures.canvas import shares_axis
 from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.section import Details, Section
-from cotenant.report.sections.contents import Contents
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.sections.job_pictures import memory, newest_launch, observations, over_time, whole
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.drawn import DEVICE_QUANTITIES, Drawn
@@ -43,7 +43,7 @@ OF_TIMELINES = (
 )
 
 
-def jobs(contents: Contents) -> Section | None:
+def jobs(contents: PageContents) -> Section | None:
     """Return a panel for each job that has a rate; together they draw about POINTS observations."""
     if not (details := [*_panels(contents.summary)]):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from cotenant.decoding import MOST
 from cotenant.report.answer import UNNAMED
 from cotenant.report.section import Details, Section
-from cotenant.report.sections.contents import Contents
+from cotenant.report.sections.contents import PageContents
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.read import again
 from cotenant.results.table import AT, Rows
@@ -18,7 +18,7 @@ from cotenant.text import gib
 _OF_TORCH = {"cuda": "cuda", "hip": "hip", "cudnn": "cudnn", "float32_matmul_precision": "float32 products:"}
 
 
-def machines(contents: Contents) -> Section | None:
+def machines(contents: PageContents) -> Section | None:
     """Return the hosts in the order of their first records."""
     in_order = contents.summary.records.by("start_time")
     hosts = in_order.columns("hostname", "isolation", "gpu").with_row_index(AT)

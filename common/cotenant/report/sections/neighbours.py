@@ -20,7 +20,7 @@ from cotenant.report.pictures.rows import ChartRow, mark_of, rows_picture
 from cotenant.report.pressure import PressureCurve, words_of
 from cotenant.report.renderers import html
 from cotenant.report.section import Details, Picture, Section
-from cotenant.report.sections.contents import Contents, notes_of
+from cotenant.report.sections.contents import PageContents, notes_of
 from cotenant.report.summary import Summary
 from cotenant.report.view import Row
 from cotenant.results.launches import grouped
@@ -31,7 +31,7 @@ OF_BARS = (
 )
 
 
-def mixes(contents: Contents) -> Section | None:
+def mixes(contents: PageContents) -> Section | None:
     """Return each mix's table, with its bars where progress is known."""
     view = mix_view(outside_pairs(contents.summary))
     if not view.groups:
@@ -61,7 +61,7 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
         yield Picture(drawn, f"{block.mix}: each user's rate over what it has alone", OF_BARS)
 
 
-def pairs(contents: Contents) -> Section | None:
+def pairs(contents: PageContents) -> Section | None:
     """Return the matrix of pairs."""
     view = pairs_view(contents.summary)
     if not view.groups:
@@ -82,7 +82,7 @@ MODE_STYLES = [
 """The style of each mode, in the order of SIGNS: print tells them apart too. Modes beyond the last share it."""
 
 
-def sharing(contents: Contents) -> Section | None:
+def sharing(contents: PageContents) -> Section | None:
     """Return each job's pictures over the number of users, throughput first, and one table of all."""
     if not contents.shared:
         return None
@@ -134,7 +134,7 @@ REST = Kept(1.0, (1.0, 1.0), 1)
 SLICED, NAIVE = CurveStyle(mark="o"), CurveStyle(INK, DASHED, "s", PAPER)
 
 
-def under_pressure(contents: Contents) -> Section | None:
+def under_pressure(contents: PageContents) -> Section | None:
     """Return launches beside neighbours of known pressure: each job's curves, all on one axis of shares."""
     shown = [each for each in pressure.pressure_curves(contents.summary) if each.curve is not None]
     if not shown:
@@ -182,7 +182,7 @@ def _over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], n
 OF_KEPT = "filled: in slices; open: without slices; bars: 95 % intervals; at 1 neighbours cost nothing"
 
 
-def interference(contents: Contents) -> Section | None:
+def interference(contents: PageContents) -> Section | None:
     """Return a table and a picture for each suite and host; None if no job was measured in two of the three ways."""
     view = interference_view(contents.summary)
     if not view.groups:

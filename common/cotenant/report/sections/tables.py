@@ -21,7 +21,7 @@ from cotenant.report.problems import findings_view, losses_view
 from cotenant.report.renderers import html
 from cotenant.report.scaling import ScalingPoint, scaling_grid
 from cotenant.report.section import Details, Picture, Section
-from cotenant.report.sections.contents import Contents, groups_of, notes_of
+from cotenant.report.sections.contents import PageContents, groups_of, notes_of
 from cotenant.results.drawn import MeterSpread
 from cotenant.text import many
 
@@ -42,26 +42,26 @@ OF_FINDINGS = (
 )
 
 
-def hosts(contents: Contents) -> Section | None:
+def hosts(contents: PageContents) -> Section | None:
     view = hosts_view(contents.summary)
     if not groups_of(view):
         return None
     return Section("Hosts side by side", notes_of(view), table=html(view), anchor="hosts", short="Hosts")
 
 
-def jobs_on_hosts(contents: Contents) -> Section | None:
+def jobs_on_hosts(contents: PageContents) -> Section | None:
     view = jobs_on_hosts_view(contents.summary)
     return Section("Jobs on these hosts", notes_of(view), table=html(view)) if groups_of(view) else None
 
 
-def duets(contents: Contents) -> Section | None:
+def duets(contents: PageContents) -> Section | None:
     grid = duets_grid(contents.summary.in_duets)
     if not groups_of(grid):
         return None
     return Section("Is B slower than A?", [OF_DUETS], table=html(grid), anchor="duets", short="Duets")
 
 
-def results(contents: Contents) -> Section | None:
+def results(contents: PageContents) -> Section | None:
     view = jobs_view(contents.summary, contents.against.targets if contents.against else {})
     if not view.shown:
         return None
@@ -71,7 +71,7 @@ def results(contents: Contents) -> Section | None:
     return Section("Results", sentences, table=table, anchor="results", short="Results", filtered=True)
 
 
-def devices(contents: Contents) -> Section | None:
+def devices(contents: PageContents) -> Section | None:
     """Return the rates of several devices over that of the best one."""
     names, rows = device_matrix(contents.summary)
     if len(names) < 2:
@@ -80,7 +80,7 @@ def devices(contents: Contents) -> Section | None:
     return Section("Devices", [OF_DEVICES], table=table, anchor="devices", short="Devices")
 
 
-def scaling(contents: Contents) -> Section | None:
+def scaling(contents: PageContents) -> Section | None:
     """Return a picture and a table of each series with several points, one of them of a single device."""
     details = []
     for at, (series, points) in enumerate(contents.scaling.items()):
@@ -104,7 +104,7 @@ def speedup_curves(points: Sequence[ScalingPoint], name: str) -> Markup:
     return curves_picture([ideal, own], name, across, Scale("speed-up", doubling=devices), size=(WIDTH, 2.6))
 
 
-def meters(contents: Contents) -> Section | None:
+def meters(contents: PageContents) -> Section | None:
     """Return a picture of each quantity of each host over its launches."""
     measured, shown = courses(contents.summary.records), []
     several = len({host for host, _, _ in measured}) > 1
@@ -128,7 +128,7 @@ def over_launches(launches: Sequence[Sequence[MeterSpread]], name: str) -> Marku
     return curves_picture([curve], name, across, up, size=(WIDTH, 1.6))
 
 
-def findings(contents: Contents) -> Section | None:
+def findings(contents: PageContents) -> Section | None:
     jobs = contents.summary.jobs
     anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(jobs)]) if job.rates}
     if not contents.findings:
@@ -137,13 +137,13 @@ def findings(contents: Contents) -> Section | None:
     return Section("Findings", [OF_FINDINGS], table=table, anchor="findings", short="Findings")
 
 
-def failures(contents: Contents) -> Section | None:
+def failures(contents: PageContents) -> Section | None:
     if not contents.losses:
         return None
     sentences, table = [f"{contents.failed} did not complete."], html(losses_view(contents.losses))
     return Section("Failures", sentences, table=table, anchor="failures", short="Failures")
 
 
-def left_out(contents: Contents) -> Section | None:
+def left_out(contents: PageContents) -> Section | None:
     points = [*contents.summary.notes, *contents.skipped]
     return Section("Left out", points=points) if points else None

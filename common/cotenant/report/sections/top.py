@@ -12,7 +12,7 @@ from cotenant.report.pictures.canvas import DESK, PHONE, shares_axis
 from cotenant.report.pictures.rows import ChartRow, mark_of, rows_picture
 from cotenant.report.problems import first_steps, loss_sentences
 from cotenant.report.section import Notice, NoticePoint, Picture
-from cotenant.report.sections.contents import Contents
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.sections.neighbours import mix_pictures
 from cotenant.report.summary import Summary
 from cotenant.text import listed
@@ -22,14 +22,14 @@ SIGNS = "●■◆▲"
 """The marks of the first users in the chart."""
 
 
-def failures_on_top(contents: Contents) -> Notice | None:
+def failures_on_top(contents: PageContents) -> Notice | None:
     if not (points := [NoticePoint(said) for said in loss_sentences(contents.losses)[:FAILURES_ON_TOP]]):
         return None
     title = f"{contents.failed} have no number, since a user's program did not finish."
     return Notice(title, points, alarm=True, more=("All failures", "failures"))
 
 
-def to_do(contents: Contents) -> Notice | None:
+def to_do(contents: PageContents) -> Notice | None:
     points = [
         NoticePoint(found.sentence or found.rule, found.severity, f"{found.remedy} ({jobs})", command)
         for found, jobs, command in first_steps(contents.findings)
