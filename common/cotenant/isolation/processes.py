@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, UnkillableError
 from cotenant.isolation.runs import RunName
 from cotenant.procfs import described, numbered, parent_of, process_of, read_text, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
@@ -45,7 +45,7 @@ def kill_marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABL
         for pid in pids:
             _kill(pid, _markers(run, tenant, variable))
         if pids and time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(pids)} of run {run} cannot be killed")
+            raise UnkillableError(f"processes {listed(pids)} of run {run} cannot be killed")
         before = pids
         time.sleep(0.005)
 
@@ -158,7 +158,7 @@ def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which users left, cannot be killed")
+            raise UnkillableError(f"processes {listed(sorted(orphans))}, which users left, cannot be killed")
         time.sleep(0.002)
     return ended
 
