@@ -70,7 +70,7 @@ def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> Non
     assert next(job for job in failed.jobs if job.name == "dcgan").rate_items_s is None
 
 
-@pytest.mark.parametrize("name", ["jobs", "interference", "mix", "pairs", "share", "pressure"])
+@pytest.mark.parametrize("name", ["jobs", "kept", "interference", "mix", "pairs", "share", "pressure"])
 def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys: Capture) -> None:
     words = () if name == "jobs" else ("--table", name)
     table = cotenant.load(workplace).table(name)
@@ -92,10 +92,10 @@ def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
 def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
     result = cotenant.load(sample / "output")
     for name, sentence in {
-        "mix": "No launch was of different jobs. ./run.sh --mix",
+        "mix": "No launch ran different jobs. ./run.sh --mix",
         "duet": "No launch there was a duet. ./run.sh --duet",
-        "pressure": "./run.sh --name JOB --pressure dram does",
-        "mixes": "There is no table 'mixes'. There are jobs, hosts, interference, mix, ",
+        "pressure": "./run.sh --name JOB --pressure dram measures one",
+        "mixes": "There is no table 'mixes'. There are jobs, hosts, kept, interference, mix, ",
     }.items():
         assert sentence in refusal(result.table, name)
 
@@ -141,7 +141,7 @@ def test_a_comparison_is_that_of_the_command(sample: Path, capsys: Capture) -> N
     a, b = sample / "A", sample / "B"
     compared = cotenant.compare(a, b)
     document = json.loads(call(capsys, "compare", a, b, "--json")[1])
-    assert (compared.lines[0].verdict.value, compared.apart) == (document["lines"][0]["verdict"], document["apart"])
+    assert (compared.lines[0].verdict.value, [compared.apart]) == (document["rows"][0]["verdict"], document["notes"])
     assert cotenant.compare(cotenant.load(a), cotenant.load(b)) == compared
     assert cotenant.compare(a, b, margin=0.1).lines[0].verdict == cotenant.Verdict.SAME
     assert cotenant.compare(a, b, noise=a).lines[0].comparison == compared.lines[0].comparison
@@ -177,7 +177,7 @@ def test_in_a_notebook_a_text_is_a_text(sample: Path, monkeypatch: pytest.Monkey
 def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:
     for wrong, sentence in (
         ({"margin": 2.0}, "A margin of 2.0 does not lie"),
-        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both say"),
+        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both set"),
         ({"allow": ["colour"]}, "'colour'"),
     ):
         assert sentence in refusal(cotenant.compare, sample / "A", sample / "B", **wrong)

@@ -66,7 +66,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[str, str]:
 def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
     """Return the rate of the job by every reader: report, compare (both sides), and mlbench-report by its CSV."""
     (line,) = jobs_in(json.loads(said(capsys, "report", reports, "--format", "json")[0]))
-    compared = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"][0]
+    compared = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["rows"][0]
     table = reports / "table.txt"
     said(capsys, "mlbench-report", "--reports", reports, "--csv", table)
     (row,) = [one.split(",") for one in table.read_text().splitlines() if one.startswith("vae,")]
@@ -136,7 +136,7 @@ def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys:
     lines = jobs_in(json.loads(said(capsys, "report", reports, "--format", "json")[0]))
     names = [line["job"].partition(",")[0] for line in lines]
     assert sorted(names) == ["vae (batch size 128", "vae (batch size 64"]
-    (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"]
+    (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["rows"]
     assert (compared["verdict"], compared["note"]) == (
         "INVALID",
         "A has launches of different batch size: 128 and 64; name a directory of one",

@@ -10,16 +10,16 @@ from cotenant.frames import pl
 from cotenant.report import scaling
 from cotenant.report.answer import answers
 from cotenant.report.basis import basis
-from cotenant.report.beside import mix_blocks, outside_pairs
-from cotenant.report.beside_views import mix_grid, pairs_grid
+from cotenant.report.beside import mix_blocks, mix_view
 from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
-from cotenant.report.interference import interference_grid
+from cotenant.report.interference import interference_view
 from cotenant.report.job_cells import estimate_columns, shared, verdict_cell, verdict_note
 from cotenant.report.job_rows import FIELDS, estimate_row, job_row
 from cotenant.report.jobs import OF_N, main_columns
 from cotenant.report.numbers import at_most
-from cotenant.report.pressure import pressure_curves, pressure_grid
+from cotenant.report.pairs import outside_pairs, pairs_view
+from cotenant.report.pressure import pressure_curves, pressure_view
 from cotenant.report.problems import MOST_AT_END, lines_below, to_do
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
@@ -41,12 +41,12 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     yield jobs_at_end(summary)
     yield _lines([*lines_below(summary.losses, (), ())])
     if verbose:
-        yield from (view for view in (users_view(summary), mix_grid(outside_pairs(summary))) if view.groups)
-        yield interference_grid(summary)
-    if (pairs := pairs_grid(summary)).groups:
+        yield from (view for view in (users_view(summary), mix_view(outside_pairs(summary))) if view.groups)
+        yield interference_view(summary)
+    if (pairs := pairs_view(summary)).groups:
         yield pairs
     if curves := pressure_curves(summary):
-        yield pressure_grid(curves)
+        yield pressure_view(curves)
     if scales := _scaling(summary, verbose):
         yield scaling.scaling_grid(scales)
     if share := observed_words(summary):

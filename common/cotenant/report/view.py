@@ -142,7 +142,7 @@ class View:
     @property
     def shown(self) -> Sequence[RowGroup]:
         """The groups that people see; none if the view is empty."""
-        return self.groups or ([RowGroup(self.rows)] if len(self.rows) else [])
+        return self.groups or ([RowGroup(self.rows)] if self.columns and len(self.rows) else [])
 
 
 def common(*names: str) -> dict[str, str]:
