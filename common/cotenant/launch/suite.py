@@ -159,7 +159,7 @@ class _Launches:
             suite.pace.took(start, time.monotonic() - begin_s - loaded_s)
         left = cleared(spec.temporary for spec in start.specs)
         found = (*start.findings, *left, *output.put_right())
-        records = self.recorder.keep(replace(start, findings=found), result, limits)
+        records = self.recorder.keep(replace(start, findings=found), result, limits, self.tell)
         outcomes = [record.outcome for record in records if record.solo == start.solo]
         minutes = (time.monotonic() - begin_s) / 60
         output.summary(launch_line(position, len(suite.starts), outcomes, minutes, start.commands))
