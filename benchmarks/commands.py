@@ -2,8 +2,8 @@
 
 python benchmarks/run.py commands [--before CHECKOUT] [--turns 9] [--launches 28]
 
-Every turn starts a process, as a person would; an uncounted turn comes before the first. The records are those of one
-short run here, copied as `--launches` repetitions.
+Every turn starts a process, as a person would; an uncounted turn comes before the first. The records are copies of one
+short run here, as `--launches` repetitions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHORT_RUN = ("--name", "toy_reg", "--baseline", "none", "--users", "2", "--", "-
 
 
 def user_seconds(checkout: Path, words: tuple[str, ...], workplace: Path) -> float:
-    """Return the user seconds of a process, with those of its children. Raises RuntimeError where it fails."""
+    """Return the user seconds of a process, with its children's. Raises RuntimeError if it fails."""
     with tempfile.TemporaryFile() as said:
         environment = {name: value for name, value in os.environ.items() if name not in OURS}
         environment["XDG_CACHE_HOME"] = str(workplace / "cache" / checkout.name)

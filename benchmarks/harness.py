@@ -5,7 +5,7 @@ It is measured on one resident batch, as random input is, and on a new batch eac
 
 A virtual processor runs at two thirds of its speed while another virtual machine uses the other thread of its core, and
 no counter of steal shows it. So the promise is counted in reads of the clock, which are timed in the same turns: a read
-took 41 to 59 ns where 1 us was promised, and 1 us is 16 of the slower reads.
+took 41 to 59 ns when 1 us was promised, and 1 us is 16 of the slower reads.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ PICTURES = 64
 class Job:
     """A task under tasks/, its arguments, and the numbers of its comparisons.
 
-    `page` is a script of by_hand/ that does the same work, or `model` the network of the task in whose place that of
-    public/`page` is put. Without a page the task is compared with a bare loop alone. A turn is `number` steps; the
+    `page` is a script of by_hand/ that does the same work, or with `model` the task's network is replaced by the
+    network of public/`page`. Without a page the task is compared with a bare loop alone. A turn is `number` steps; the
     pairs of turns are spread over `starts` fresh processes. Of several `ranks` each has its own processor, and they
     step together.
     """
@@ -103,7 +103,7 @@ JOBS = {
         pairs=60,
     ),
 }
-"""The reference suite's, then those of other job files whose networks are compared with public ones."""
+"""The reference suite's jobs, then jobs of other files with networks that are compared with public ones."""
 
 
 def size(job: Job) -> str:

@@ -42,7 +42,7 @@ def run(directory: Path, uid: int, way: str, jobs: Sequence[str]) -> None:
 
 
 def shown(kept: Kept | None) -> tuple[str, str]:
-    """Return a share with its interval, and what it was taken over."""
+    """Return a share with its interval, and the number and kind of its samples."""
     if kept is None:
         return "-", "-"
     interval = f" [{kept.interval[0]:.3f}, {kept.interval[1]:.3f}]" if kept.interval else ""

@@ -1,4 +1,4 @@
-"""Every task: the cost of the harness per step, and our rate over that of a bare loop and of other code for its work.
+"""Every task: the cost of the harness per step, and our rate over the rate of a bare loop and of other code.
 
 python benchmarks/run.py tasks [JOB ...] [--pairs N]
 
@@ -44,7 +44,7 @@ class StartError(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """The measurements of one job: our rates over those of the other loops, and the harness in nanoseconds."""
+    """The measurements of one job: our rates over the rates of the other loops, and the harness in nanoseconds."""
 
     step_ns: float
     harness_ns: Median

@@ -90,7 +90,7 @@ def harness_ns(work: Work) -> list[float]:
 
 
 def measured(job: Job, pairs: int, other_first: bool, data: dict[str, Path]) -> dict[str, Any]:
-    """Return the nanoseconds of each pair's turns, and those that the harness adds to each step.
+    """Return the nanoseconds of each pair's turns, and the nanoseconds that the harness adds to each step.
 
     Raises ValueError if both sides do not train as many parameters.
     """

@@ -110,7 +110,7 @@ def arrows_between_rooms() -> dict[tuple[str, str], int]:
 
 
 def circles() -> list[list[str]]:
-    """Return the groups of files that import each other in a circle (Tarjan, 1972: strongly connected components)."""
+    """Return the groups of files that import each other in a cycle (Tarjan, 1972: strongly connected components)."""
     targets = arrows_between_files()
     number: dict[str, int] = {}
     low: dict[str, int] = {}

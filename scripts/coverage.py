@@ -1,4 +1,4 @@
-"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method-details.md.
+"""Simulates how often intervals cover a known truth, and verdicts are false: the table of docs/method-details.md.
 
 python scripts/coverage.py [--draws 1000]          prints the table
 python scripts/coverage.py --write                 puts it into docs/method-details.md
@@ -113,7 +113,7 @@ def named_host(draw: Draw, s: float, _: float) -> bool:
 
 
 def kept_of(draw: Draw, s: float, r: float = 0.0, share: float = 0.8) -> Kept:
-    """Return what a user of two keeps in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
+    """Return what one user of two keeps in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
     room = Room({0: 1, 1: 1}, chance=random.Random(int(draw.integers(2**32))))
     made = [*blocks_of(InBlocks()._rounds(room, 20 - WARM_UP_ROUNDS))]
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
@@ -135,7 +135,7 @@ def kept_interval(draw: Draw, s: float, r: float) -> bool:
 
 
 def kept_by_launches(draw: Draw, s: float, r: float) -> bool:
-    """The interval of one launch, against what launches keep on the mean, which differ by 5 %."""
+    """The interval of one launch, against the mean kept share of launches, which differ by 5 %."""
     interval = kept_of(draw, s, r, 0.8 * rates(draw, 1, LAUNCHES_DIFFER)[0]).interval
     return interval is not None and interval[0] <= 0.8 <= interval[1]
 

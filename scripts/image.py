@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# This script also runs where no environment has been made.
+# This script also runs without an environment.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from cotenant.errors import EXIT_PASSED, EXIT_USAGE
@@ -22,7 +22,7 @@ from cotenant.machine.wheels import PINNED, ROCM
 
 BUILDS = {"cpu": "cpu", "cuda": PINNED, "rocm": ROCM}
 BASE = "docker.io/library/python:3.12-slim-bookworm"
-"""It has no CUDA or ROCm: wheels of torch bring their libraries, and the host has the driver."""
+"""A base without CUDA or ROCm: wheels of torch bring their libraries, and the host has the driver."""
 SYSTEM = ("ca-certificates", "curl", "libgomp1")
 ENVIRONMENT = ("requirements.txt", "pyproject.toml", "setup.py", "README.md", "LICENSE", "scripts", "common")
 PROGRAMS = ("run.sh", "run.py", "cgroup_setup.sh", "download_datasets.sh")

@@ -21,7 +21,7 @@ Cell = dict[str, Any]
 
 
 def execute(cells: Sequence[Cell], without: str = "") -> None:
-    """Execute the code cells in order, each with the names of those before it, and set their outputs."""
+    """Execute the code cells in order, each with the names of the cells before it, and set their outputs."""
     names: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     for cell in cells:

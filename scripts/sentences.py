@@ -1,8 +1,8 @@
-"""Lists every sentence that the package prints, for whoever edits them: where it stands, its kind, and its text.
+"""Lists every sentence that the package prints, for editors: its place, its kind, and its text.
 
     python scripts/sentences.py [--kind error|finding|help|view] [WORDS ...]
 
-Read from the sources, of which nothing is imported. In braces stands the expression whose value a sentence has there.
+The sources are read, and nothing is imported. Braces hold the expression that a sentence's value comes from.
 With WORDS only sentences that hold them all.
 """
 

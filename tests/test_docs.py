@@ -142,7 +142,7 @@ def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path) -> None:
 def ci_commands() -> list[list[str]]:
     """Return the commands of the recipes' two YAML files, for GitHub Actions and for GitLab."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    github, gitlab = (
+    github, gitlab, *_ = (
         yaml.safe_load(block) for language, block in FENCE.findall(RECIPES.read_text()) if language == "yaml"
     )
     # YAML 1.1 reads the word `on` as true.

@@ -205,7 +205,7 @@ def test_without_torch_the_commands_that_read_are_served(tmp_path: Path, built: 
         ("report", "--table", "interference"): "0.900",
         ("compare", "A", "B"): "UNCLEAR",
         ("archive", "own", "-o", "run.tar.zst"): "run.tar.zst: ",
-        ("verify", "run.tar.zst"): "All of it holds.",
+        ("verify", "run.tar.zst"): "All checks passed.",
         ("export", "--out", "rows.parquet"): "rows in rows.parquet.",
         ("mlbench-report", "--gpu-model", "V100"): "Score",
     }.items():

@@ -22,7 +22,7 @@ def start(words: Sequence[str]) -> int:
 
 
 def _put_last(places: Sequence[str]) -> None:
-    """Look for modules in these places of the caller's last, but in that of this package as before."""
+    """Look for modules in these places of the caller's last, but in this package's place as before."""
     ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 # pathlib may be another there.
     last = {os.path.abspath(place) for place in places if place and os.path.realpath(place) != ours}  # noqa: PTH100
     sys.path.sort(key=last.__contains__)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 SOURCE_ROOT = Path(__file__).resolve().parents[1]
-"""The directory on PYTHONPATH: `common`, or that of installed packages."""
+"""The directory on PYTHONPATH: `common`, or the directory of installed packages."""
 _SHIPPED = SOURCE_ROOT / "cotenant" / "shipped"
 INSTALLED = _SHIPPED.is_dir()
 """Whether this is a wheel's copy: it holds the directories beside `common` inside the package (see setup.py)."""
@@ -38,5 +38,5 @@ def base_directory() -> Path:
 
 
 def output_directory() -> Path:
-    """Return the directory where a suite without `--outdir` puts its records, and where reports look for them."""
+    """Return the directory in which a suite without `--outdir` puts its records, and reports look for them."""
     return Path(os.environ.get("OUTPUT_DIRECTORY") or base_directory() / "output").absolute()

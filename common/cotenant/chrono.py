@@ -51,7 +51,7 @@ class MultiStageChrono:
         return self._measure.over
 
     def to_dict(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return every stage by its name, and the items per second of those that have items, beside `base`."""
+        """Return every stage by its name, and the items per second of stages with items, beside `base`."""
         told = dict(base or {}) | ({"name": self.name} if self.name else {})
         for name, seconds in self.seconds.items():
             kept = seconds[self.skip_obs :] or seconds[-1:]

@@ -128,4 +128,4 @@ def _check_text(argv: Sequence[str]) -> None:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise CotenantError(f"The argument {word!r} is not UTF-8.", "Rename what it names.") from None
+            raise CotenantError(f"The argument {word!r} is not UTF-8.", "Rename the file that it names.") from None

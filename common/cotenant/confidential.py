@@ -33,12 +33,12 @@ Hides = Callable[[str, str], bool]
 
 
 def is_secret(name: str, value: str = "") -> bool:
-    """Whether the name is that of a secret, whatever its value: `--hf-token`, `API_KEY`, `db_password`."""
+    """Whether the name alone is a secret's: `--hf-token`, `API_KEY`, `db_password`."""
     return _SECRET.search(name) is not None
 
 
 def is_confidential(name: str, value: str) -> bool:
-    """Whether the name is that of a secret, or may be, and the value looks random: `--wandb-key 0123456789abcdef`.
+    """Whether the name is a secret's, or may be one and the value looks random: `--wandb-key 0123456789abcdef`.
 
     Plurals have no secrets: `--tokens 512` is a count.
     """
@@ -68,7 +68,7 @@ def arguments_without(
 
 
 def words_without(words: Sequence[str], conceal: Conceal = hidden, hides: Hides = is_confidential) -> list[str]:
-    """Return a command with every confidential value concealed: `--token X`, `--token=X`, `TOKEN=X`, also where a shell
+    """Return a command with every confidential value concealed: `--token X`, `--token=X`, `TOKEN=X`, even if a shell
     has several of these as one word."""
     shown: list[str] = []
     for word in words:
@@ -86,7 +86,7 @@ def words_without(words: Sequence[str], conceal: Conceal = hidden, hides: Hides 
 
 def _line_without(line: str, conceal: Conceal, hides: Hides) -> str:
     shown, end = "", 0
-    # What stands behind a name that is not confidential may be the next name: `export TOKEN=X`.
+    # The word after a name that is not confidential may be the next name: `export TOKEN=X`.
     for found in _NAMED.finditer(line):
         name, between = found.groups()
         if found.start() < end or not (name.startswith("-") or between == "="):

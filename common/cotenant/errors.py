@@ -21,7 +21,7 @@ EXIT_NOT_ISOLATED = 4
 EXIT_FOREIGN_FILES = 97
 """Exit status of data set commands only: foreign files stand in the place of a set."""
 EXIT_NOT_MET = 69
-"""Exit status of a launcher of ranks whose nodes do not meet, or are not of one command."""
+"""Exit status of a launcher of ranks if nodes do not meet, or run different commands."""
 EXIT_GONE_ON = 75
 """Exit status of a launcher of ranks without which node 0 has gone on."""
 EXIT_INTERRUPTED = 130
@@ -42,7 +42,7 @@ class CotenantError(Exception):
 
 
 class UnwrittenError(CotenantError):
-    """A suite that had begun could not write its files where they belong."""
+    """A suite that had begun could not write its files in their place."""
 
     exit_status = EXIT_FAILED
 
@@ -104,7 +104,7 @@ def refuse_removed(flag: str, *places: str) -> None:
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
+    """Return `Did you mean 'x'?` for the closest candidate, or "" if none is close."""
     import difflib  # most commands meet no typo
 
     # All flags have dashes, which would make any two of them similar.

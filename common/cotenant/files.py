@@ -32,7 +32,7 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
     """Open a regular file, without waiting: a pipe would wait for its other end, a device may have no end.
 
     A link is followed if `follow` is set. `within` is the descriptor of the directory of a relative path.
-    `mode` is that of open(), but `r+b` makes a missing file, and `xb` may read the file it made.
+    `mode` is as for open(), but `r+b` makes a missing file, and `xb` may read the file it made.
     Raises OSError: IsADirectoryError for a directory, EINVAL for a pipe, a socket or a device.
     """
     flags = _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
@@ -55,12 +55,12 @@ def content_of(path: Path, most_bytes: int = -1, *, follow: bool = False) -> byt
 class Directory:
     """A directory held open: names are looked up in it, even if its own name leads elsewhere by now.
 
-    Another user who may write there can replace a file by a pipe or a link: these are neither followed nor waited for.
+    Another user with write access can replace a file by a pipe or a link: these are neither followed nor waited for.
     All methods raise OSError.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Open a directory by its name, following links; `descriptor` is that of one already open."""
+        """Open a directory by its name, following links; `descriptor` is an already open one's."""
         self.path = path
         self._descriptor = os.open(path, _DIRECTORY) if descriptor is None else descriptor
 
@@ -159,7 +159,7 @@ class Directory:
         try:
             os.link(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
         except FileExistsError:
-            # Over NFS a repeated request finds the link that the first one made, whose answer was lost (open(2)).
+            # Over NFS a repeated request finds the link made by the first one if its answer was lost (open(2)).
             if os.stat(temporary, dir_fd=self._descriptor).st_nlink != 2:
                 raise
         except OSError:

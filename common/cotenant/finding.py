@@ -27,9 +27,9 @@ class Finding:
     remedy: str = ""
     """How to mend it; may be empty."""
     value: float | None = None
-    """The measured quantity that the rule judged, in the unit of its sentence; null where it judged none."""
+    """The measured quantity that the rule judged, in the unit of its sentence; null if it judged none."""
     effect: float | None = None
-    """How much it can have moved the rate at the most, relative to the rate; null where that is unknown."""
+    """The most that it can have moved the rate, relative to the rate; null if that is unknown."""
 
 
 def _finding(
@@ -79,7 +79,7 @@ def _short(text: str) -> str:
 
 
 def survived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings on a host before a launch that the launch's records keep: those that are no errors.
+    """Return the findings on a host before a launch that the launch's records keep: all that are no errors.
 
     A full disk, or an old fault in a device's memory, does not spoil the numbers of a launch that ran in spite of it.
     """

@@ -1,7 +1,7 @@
 """polars, with a single thread for its work: tables of records are small, and a user may have few processes.
 
-With a thread per processor polars panics where their number is limited. A program that has imported it keeps its own
-threads, as does one whose caller set `POLARS_MAX_THREADS`; programs that this process starts inherit nothing of it.
+With a thread per processor polars panics if the number of threads is limited. A program that has imported it keeps
+its own threads, as does one whose caller set `POLARS_MAX_THREADS`; child programs inherit nothing of it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["pl", "register_io_source"]
 
 VARIABLE = "POLARS_MAX_THREADS"
 MOST_THREADS = 11
-"""The most threads that polars had beside the first one, with a single thread for its work: those of jemalloc, of its
-streaming engine and of reading files."""
+"""The most threads that polars had beside the first one, with a single thread for its work: jemalloc's, its
+streaming engine's and threads that read files."""
 
 
 @contextlib.contextmanager
 def _few_threads() -> Iterator[None]:
-    """Let polars start few threads, and none where they would be too many. Raises ShortageError."""
+    """Let polars start few threads, and none if they would be too many. Raises ShortageError."""
     if "polars" in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Limits the nesting of foreign JSON values, since those who store them descend by recursion."""
+"""Limits the nesting of foreign JSON values, as code that stores them descends by recursion."""
 
 from __future__ import annotations
 

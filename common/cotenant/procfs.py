@@ -1,4 +1,4 @@
-"""Small kernel files and their formats, also those of a process. Standard library only: the reaper uses them, too.
+"""Small kernel files and their formats, also a process's. Standard library only, as the reaper uses them, too.
 
 Files are read whole and stripped; a missing file is no error. Lists of processors and nodes have the form
 `0-3,8,10-11`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import string
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ _PADDING = string.whitespace + "\0"  # some kernels end lists with a zero byte, 
 
 
 def read_text(path: Path, limit_bytes: int | None = None) -> str:
-    """Return the stripped contents, or "" where the file is missing or may not be read.
+    """Return the stripped contents, or "" if the file is missing or may not be read.
 
     `limit_bytes` stops early: the kernel makes some files (`/proc/cpuinfo`) as they are read, and slowly.
     """
@@ -33,17 +34,17 @@ def _read(path: Path, limit_bytes: int | None = None) -> bytes:
 
 
 def read_int(path: Path) -> int | None:
-    """Return the number a file holds, or None where it is missing or holds something else (`max`)."""
+    """Return the number a file holds, or None if it is missing or holds something else (`max`)."""
     return to_int(read_text(path))
 
 
 def read_list(path: Path) -> tuple[int, ...]:
-    """Return the ids of a list file (`0-3,8`), or none where it is missing or malformed."""
+    """Return the ids of a list file (`0-3,8`), or none if it is missing or malformed."""
     return to_list(read_text(path))
 
 
 def to_list(text: str) -> tuple[int, ...]:
-    """Return the ids of a list (`0-3,8`), or none where it is malformed."""
+    """Return the ids of a list (`0-3,8`), or none if it is malformed."""
     try:
         return parse_list(text)
     except ValueError:
@@ -74,7 +75,7 @@ def _lines(text: str) -> list[str]:
 
 
 def numbered(directory: Path, prefix: str = "") -> tuple[int, ...]:
-    """Return the ids N of the entries named `<prefix>N`, ascending; none where there is no such directory."""
+    """Return the ids N of the entries named `<prefix>N`, ascending; none if there is no such directory."""
     try:
         names = [entry.name for entry in directory.iterdir()]
     except OSError:
@@ -84,12 +85,12 @@ def numbered(directory: Path, prefix: str = "") -> tuple[int, ...]:
 
 
 def kilobytes(text: str) -> int:
-    """Return the bytes that `24684084 kB` stands for, 0 where it is malformed."""
+    """Return the bytes that `24684084 kB` stands for, 0 if it is malformed."""
     return (to_int(text.removesuffix("kB").strip()) or 0) * 1024
 
 
 def parse_list(text: str) -> tuple[int, ...]:
-    """Return the listed ids, ascending and each once. Raises ValueError where `text` is no such list."""
+    """Return the listed ids, ascending and each once. Raises ValueError if `text` is no such list."""
     ids: set[int] = set()
     for part in filter(None, map(str.strip, text.split(","))):
         first, dash, last = part.partition("-")
@@ -109,7 +110,7 @@ def format_list(ids: Iterable[int]) -> str:
 
 
 def shortened_list(ids: Iterable[int], most: int = 8) -> str:
-    """Return a list for people: `0-3,8 and 12 more` where it has more than so many runs."""
+    """Return a list for people: `0-3,8 and 12 more` if it has more than `most` runs."""
     numbers = sorted(set(ids))
     runs = format_list(numbers).split(",")
     shown = ",".join(runs[:most])
@@ -180,6 +181,13 @@ def parent_of(pid: int) -> int | None:
 def status_of(pid: int) -> dict[str, str]:
     """Return the lines of a process's status by their names (proc_pid_status(5)); none if it is gone."""
     return fields(read_text(Path(f"/proc/{pid}/status")), ":")
+
+
+def awaits_sigkill(pid: int) -> bool:
+    """Return whether a process has yet to die of SIGKILL, as one that cgroup v1's freezer holds until it is thawed."""
+    status = status_of(pid)
+    pending = (int(status.get(name, "0"), 16) for name in ("SigPnd", "ShdPnd"))
+    return any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)
 
 
 def described(pid: int) -> str:

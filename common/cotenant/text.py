@@ -13,7 +13,7 @@ _ORDINALS = (
     *("eighth", "ninth", "tenth", "eleventh", "twelfth"),
 )
 _HISSING = ("s", "x", "z", "ch", "sh")
-"""Endings of nouns whose plural has a syllable more."""
+"""Endings of nouns with an additional syllable in the plural."""
 _SENDERS = {"SIGINT": "Ctrl-C", "SIGHUP": "a closed terminal"}
 FORMULA_BEGINNINGS = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
 """First characters that make a text a formula to a spreadsheet (CWE-1236), also in full width."""
@@ -82,7 +82,7 @@ def size_words(size_bytes: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote `text` on one line, shortened where it is long."""
+    """Quote `text` on one line, shortened if it is long."""
     quotation = repr(text)
     return quotation if len(quotation) <= _MOST_QUOTED else f"{quotation[:_MOST_QUOTED]}...'"
 

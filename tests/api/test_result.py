@@ -18,6 +18,7 @@ from commands.calling import Capture, call, refusal, write
 from cotenant.api.tables import MAKERS, TableName
 from cotenant.commands.report import TABLES
 from cotenant.report.comparison import differences_allowed
+from cotenant.report.renderers import drawn
 from cotenant.results.columns import schema
 from report.making import lost, solo
 from workplace import beside, make_workplace
@@ -44,16 +45,19 @@ def test_the_answer_is_that_of_the_command(sample: Path, capsys: Capture) -> Non
     assert f"Each user keeps {100 * result.kept.value:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)" in str(result)
     assert 0.7 < low < result.kept.value < high < 0.77
     document = json.loads(call(capsys, "report", output, "--json")[1])
-    assert [job.name for job in result.jobs] == [job["job"] for job in document["jobs"]] == ["vae", "wlm"]
-    for job, shown in zip(result.jobs, document["jobs"], strict=True):
-        assert (job.verdict, job.rate_items_s, job.unit) == (shown["verdict"], shown["node"]["rate"], shown["unit"])
+    rows = {(row["job"], row["tenant"]): row for row in document["rows"]}
+    assert [job.name for job in result.jobs] == [name for name, tenant in rows if tenant is None] == ["vae", "wlm"]
+    for job in result.jobs:
+        shown = rows[job.name, None]
+        assert (job.verdict, job.rate_items_s, job.unit) == (shown["verdict"], shown["rate"], shown["unit"])
         assert job.kept is not None
-        assert job.kept.value == pytest.approx(shown["kept"]["node"]["value"], rel=1e-3)
+        assert job.kept.value == shown["users_kept"] == pytest.approx(shown["kept"], rel=1e-3)
         for tenant in job.tenants:
             assert tenant.kept is not None
-            assert tenant.kept.value == shown["kept"][tenant.tenant]["value"]
-            assert tenant.rate_items_s == shown["tenants"][tenant.tenant]["rate"]
-    assert [finding.sentence for finding in result.findings] == [each["sentence"] for each in document["findings"]]
+            assert tenant.kept.value == rows[job.name, tenant.tenant]["kept"]
+            assert tenant.rate_items_s == rows[job.name, tenant.tenant]["rate"]
+    found = document["parts"]["findings"]["rows"]
+    assert [finding.sentence for finding in result.findings] == [each["sentence"] for each in found]
 
 
 def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> None:
@@ -66,7 +70,7 @@ def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> Non
     assert next(job for job in failed.jobs if job.name == "dcgan").rate_items_s is None
 
 
-@pytest.mark.parametrize("name", ["jobs", "interference", "mix", "pairs", "share", "pressure"])
+@pytest.mark.parametrize("name", ["jobs", "kept", "interference", "mix", "pairs", "share", "pressure"])
 def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys: Capture) -> None:
     words = () if name == "jobs" else ("--table", name)
     table = cotenant.load(workplace).table(name)
@@ -77,7 +81,7 @@ def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys
     assert [[str("" if value is None else value) for value in row] for row in frame.rows()] == [
         list(row.values()) for row in read
     ]
-    assert table._repr_html_().count("<tr>") > len(table.grid.shown_rows)
+    assert table._repr_html_().count("<tr>") > len(drawn(table.grid).shown_rows)
 
 
 def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
@@ -88,10 +92,10 @@ def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
 def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:
     result = cotenant.load(sample / "output")
     for name, sentence in {
-        "mix": "No launch was of different jobs. ./run.sh --mix",
+        "mix": "No launch ran different jobs. ./run.sh --mix",
         "duet": "No launch there was a duet. ./run.sh --duet",
-        "pressure": "./run.sh --name JOB --pressure dram does",
-        "mixes": "There is no table 'mixes'. There are jobs, hosts, interference, mix, ",
+        "pressure": "./run.sh --name JOB --pressure dram measures one",
+        "mixes": "There is no table 'mixes'. There are jobs, hosts, kept, interference, mix, ",
     }.items():
         assert sentence in refusal(result.table, name)
 
@@ -137,7 +141,7 @@ def test_a_comparison_is_that_of_the_command(sample: Path, capsys: Capture) -> N
     a, b = sample / "A", sample / "B"
     compared = cotenant.compare(a, b)
     document = json.loads(call(capsys, "compare", a, b, "--json")[1])
-    assert (compared.lines[0].verdict.value, compared.apart) == (document["lines"][0]["verdict"], document["apart"])
+    assert (compared.lines[0].verdict.value, [compared.apart]) == (document["rows"][0]["verdict"], document["notes"])
     assert cotenant.compare(cotenant.load(a), cotenant.load(b)) == compared
     assert cotenant.compare(a, b, margin=0.1).lines[0].verdict == cotenant.Verdict.SAME
     assert cotenant.compare(a, b, noise=a).lines[0].comparison == compared.lines[0].comparison
@@ -173,7 +177,7 @@ def test_in_a_notebook_a_text_is_a_text(sample: Path, monkeypatch: pytest.Monkey
 def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:
     for wrong, sentence in (
         ({"margin": 2.0}, "A margin of 2.0 does not lie"),
-        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both say"),
+        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both set"),
         ({"allow": ["colour"]}, "'colour'"),
     ):
         assert sentence in refusal(cotenant.compare, sample / "A", sample / "B", **wrong)

@@ -52,10 +52,12 @@ def test_a_new_default_keeps_the_spellings_and_the_help() -> None:
 
 
 def test_names_that_are_taken_and_parameters_without_a_default_are_refused() -> None:
-    names = dict.fromkeys(set(Record.__struct_fields__) - {"devices", "skip"}, "every record has a field of that name")
-    names |= dict.fromkeys(["items", "step", "build", "batches", "item"], "the contract has something of that")
+    names = dict.fromkeys(
+        set(Record.__struct_fields__) - {"devices", "skip"}, "which is the name of a field of every record"
+    )
+    names |= dict.fromkeys(["items", "step", "build", "batches", "item"], "which is a name of the contract")
     for name, problem in names.items():
-        with pytest.raises(CotenantError, match=f"Made declares the parameter '{name}', and {problem}"):
+        with pytest.raises(CotenantError, match=f"Made declares the parameter '{name}', {problem}"):
             declared(make(__annotations__={name: int}, **{name: 1}))
     with pytest.raises(CotenantError, match=r"'depth', without a default. Write `depth: \.\.\. = <default>`"):
         declared(make(__annotations__={"depth": int}))
@@ -162,11 +164,11 @@ def test_ignored_flags_are_accepted_with_their_values_and_listed() -> None:
 
 def test_what_is_not_understood_is_one_sentence() -> None:
     for argv, sentence in (
-        (["--bach-size", "3"], "This benchmark knows no argument '--bach-size'. Did you mean '--batch-size'?"),
+        (["--bach-size", "3"], "This benchmark has no argument '--bach-size'. Did you mean '--batch-size'?"),
         (["--model", "x"], "--jobs scaling takes --model."),
-        (["--zzz"], "This benchmark knows no argument '--zzz'. --help lists its flags."),
-        (["--batch", "3"], "knows no argument '--batch'"),
-        (["a", "b", "c"], "knows no argument 'c'"),
+        (["--zzz"], "This benchmark has no argument '--zzz'. --help lists its flags."),
+        (["--batch", "3"], "has no argument '--batch'"),
+        (["a", "b", "c"], "has no argument 'c'"),
         (["--batch-size", "x"], "--batch-size/-b: 'x' is no whole number. --help lists its flags."),
         (["--batch-size"], "--batch-size/-b: a value is missing behind it."),
         (["--arch", "vgg"], ", not 'vgg'."),
@@ -203,7 +205,7 @@ def test_help_tells_own_flags_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.startswith("usage: main.py [flags] [FOLDER] [SECOND]\n\nOne step = one of many things, 100 % of them.")
     assert re.search(r"--lr X, -l X +learning rate, up to 100 % \(default: 0.01\)\n", shown)
     assert re.search(r"--layers N \[N \.\.\.\] +widths \(default: 4 2\)\n", shown)
-    assert re.search(r"--cuda, --no-cuda +use an accelerator where there is one \(default: yes\)\n", shown)
+    assert re.search(r"--cuda, --no-cuda +use an accelerator if there is one \(default: yes\)\n", shown)
     assert re.search(r"--report PATH +a \.json file or a directory for the record\n", shown)
     order = [shown.index(part) for part in ("this benchmark:", "--lr", "every benchmark:", "--seed", "without effect:")]
     assert order == sorted(order)

@@ -18,9 +18,9 @@ from tenants.mistakes import Mistaken
 MISTAKES = {
     "none": {},
     "cast": {"precision": "Asked for bf16, but the heaviest products of a step ran in fp32."},
-    "casts": {"credited": "A step between observations was other work than the warm-up's: products in fp32, not bf16."},
+    "casts": {"credited": "A step between observations did other work than the warm-up: products in fp32, not bf16."},
     "skips": {"credited": "180 updates of weights were credited, as many per batch as in the warm-up, and "},
-    "halves": {"credited": "A step between observations was other work than the warm-up's: batches of 64 numbers"},
+    "halves": {"credited": "A step between observations did other work than the warm-up: batches of 64 numbers"},
     "zeros": {"benchmark:constant_input": ""},
 }
 """The errors of each mistake, and how their sentences begin."""

@@ -70,7 +70,7 @@ def test_devices_that_torch_does_not_see_are_unsupported(
     ):
         assert unseen_devices(environ, tmp_path, nvml) == sentence
     write(tmp_path, {"dev/nvidia0": ""})
-    assert unseen_devices({}, tmp_path, FakeNvml(starts=False)).startswith("the driver of those that are here")
+    assert unseen_devices({}, tmp_path, FakeNvml(starts=False)).startswith("the driver of the devices that are here")
     assert unseen_devices({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ""
     monkeypatch.setenv("USE_CUDA", "1")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)

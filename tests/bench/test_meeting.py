@@ -62,7 +62,7 @@ def test_nodes_of_one_command_learn_of_each_other() -> None:
     ("other", "words"),
     [
         ({"the jobs": "b", "--uid": "1"}, "Node 1 (h1) differs from node 0 in the jobs, --uid."),
-        ({"ranks": 2}, "Node 1 (h1) has 2 ranks and node 0 has 1, where a rate needs as many"),
+        ({"ranks": 2}, "Node 1 (h1) has 2 ranks and node 0 has 1, but a rate needs the same number"),
     ],
 )
 def test_nodes_of_other_commands_are_told_so_on_both_sides(other: dict[str, Any], words: str) -> None:

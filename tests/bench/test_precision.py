@@ -124,7 +124,7 @@ def test_precisions_are_refused_where_they_are_not(monkeypatch: pytest.MonkeyPat
         set_precision("tf32", CUDA)
     monkeypatch.setattr(torch.version, "hip", "7.2")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "AMD Instinct MI300X")
-    with pytest.raises(UnsupportedError, match="MI300X is not NVIDIA's, and tf32 is asked of these alone"):
+    with pytest.raises(UnsupportedError, match="MI300X is not NVIDIA's, and only these have tf32"):
         set_precision("tf32", CUDA)
 
 

@@ -16,16 +16,16 @@ from cotenant.machine.topology import discover
 from tenants.suites import RUN, Suites, job, until
 
 REFUSED = {
-    "": "Capacity is of one job (--name), or of one command behind --.",
-    "--name vae -- true": "Capacity is of one job (--name), or of one command behind --.",
+    "": "Capacity is found for one job (--name), or for one command after --.",
+    "--name vae -- true": "Capacity is found for one job (--name), or for one command after --.",
     "--name vae,wlm": "2 jobs are chosen.",
     "--name vae --keep 2": "'2' does not lie between 0 and 1",
     "--name vae --rate 0": "'0' is no rate",
     "--name vae --p95 0ms": "a time must be positive",
     "--name vae --keep 0.5 --rate 3": "not allowed with argument",
     "--name vae --share turns": "turns",
-    "--name vae --users 0": "--users 0 is less than a user in each of",
-    "--name vae --users -3": "--users -3 is less than a user in each of",
+    "--name vae --users 0": "--users 0 leaves a slice without a user, of",
+    "--name vae --users -3": "--users -3 leaves a slice without a user, of",
     "-- no-such-program": "'no-such-program' is no program that can be run.",
 }
 
@@ -52,14 +52,16 @@ def test_tenants_of_one_thread_are_as_many_as_processors_have_turns(v1: Suites) 
     """Each of K users keeps 2 / K of its rate alone: four keep at least 0.42, five do not. Other work allows fewer."""
     jobs = v1.jobs([job("sums.py", "--repeat", 8, name="sums")])
     ended = finds(v1, "--jobs", jobs, "--keep", 0.42, "--budget", "4m", "--json", limit_s=600)
-    (found,) = json.loads(ended.stdout)["answers"]
+    document = json.loads(ended.stdout)
+    (found,), estimates = document["rows"], document["parts"]["estimates"]["rows"]
     assert ended.returncode == (0 if found["settled"] else 1), ended.stderr
     assert 1 <= found["users"] <= 4
     assert found["memory_users"] > 100
-    searched = {each["users"]: each["means"]["0"] for each in found["searched"]}
+    searched = {each["users"]: each["logs"][0] for each in estimates if each["over"] == "rounds"}
     assert searched[max(searched)] < searched[2]
     if found["settled"]:
-        assert all(found["confirmed"][str(found["users"] + more)]["n"] >= 3 for more in (0, 1) if found["users"] > 1)
+        confirmed = {each["users"]: each["n"] for each in estimates if each["over"] == "launches"}
+        assert all(confirmed[found["users"] + more] >= 3 for more in (0, 1) if found["users"] > 1)
     until(lambda: not v1.leftovers(), "nothing is left", 2)
 
 
@@ -67,10 +69,10 @@ def test_tenants_of_one_thread_are_as_many_as_processors_have_turns(v1: Suites) 
 @pytest.mark.v1
 def test_how_many_train_vae_on_one_slice_is_confirmed_or_said_to_be_open(v1: Suites) -> None:
     ended = finds(v1, "--name", "vae", "--slices", 1, "--keep", 0.3, "--budget", "8m", "--json", limit_s=1200)
-    (found,), machine = json.loads(ended.stdout)["answers"], discover()
+    (found,), machine = json.loads(ended.stdout)["rows"], discover()
     assert ended.returncode == (0 if found["settled"] else 1), ended.stderr
-    assert found["alone"]["rate"] > 0
-    room, peak = machine.memory_bytes - reserve_of(machine, None), found["alone"]["peak_bytes"]
+    assert found["alone_rate"] > 0
+    room, peak = machine.memory_bytes - reserve_of(machine, None), found["alone_peak_bytes"]
     held = [users for users in range(1, 512) if room // users // PAGE_BYTES * PAGE_BYTES >= peak]
     assert found["memory_users"] == max(held)
-    assert found["settled"] or found["sentences"][0].startswith("No answer")
+    assert found["settled"] or found["answer"].startswith("No answer")

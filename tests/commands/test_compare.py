@@ -194,7 +194,8 @@ def test_a_job_that_fails_in_b_is_no_success(a: Path, tmp_path: Path, capsys: Ca
     status, said, errors = run(capsys, a, b, "--fail-on", "slower")
     assert status == 3
     assert "A has a rate of these jobs, and B, which ran them or was asked to, has none: vae.\n" in errors
-    assert json.loads(run(capsys, a, b, "--format", "json")[1])["lost"] == ["vae"]
+    rows = json.loads(run(capsys, a, b, "--format", "json")[1])["rows"]
+    assert [row["job"] for row in rows if row["lost"]] == ["vae"]
     assert "no launch with a rate in B" in said
     assert run(capsys, a, b)[0] == 0
     status, said, _ = run(capsys, b, a, "--fail-on", "slower")

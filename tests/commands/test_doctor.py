@@ -27,13 +27,20 @@ def examine(here: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> C
         assert bool(errors) == (status == 2)
         if "--json" not in flags or errors:
             return status, said + errors
-        document = json.loads(said)
-        assert document["schema"] == "cotenant-doctor-1"
-        answers = document["checks"]
-        assert all(answer.keys() == {"group", "check", "severity", "answer", "findings"} for answer in answers)
-        return status, {answer["check"]: answer for answer in answers}
+        return status, answers_in(said)
 
     return run
+
+
+def answers_in(said: str) -> dict[str, dict[str, Any]]:
+    """Return the rows of checks by their names, each with its findings."""
+    document = json.loads(said)
+    assert (document["schema"], document["view"]) == ("cotenant-view-1", "doctor")
+    answers = {row["check"]: row | {"findings": list[Any]()} for row in document["rows"]}
+    assert len(answers) == len(document["rows"])
+    for finding in document["parts"]["findings"]["rows"]:
+        answers[finding["check"]]["findings"].append(finding)
+    return answers
 
 
 Examine = Callable[..., tuple[int, Any]]
@@ -93,7 +100,7 @@ def test_what_takes_seconds_is_asked_unless_it_is_to_be_quick(
     monkeypatch.setattr(doctor, "speed_over", lambda window_s: Speed(50.0, 90.0))
     words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
     assert doctor.main(words) == 1
-    answers = {answer["check"]: answer for answer in json.loads(capsys.readouterr().out)["checks"]}
+    answers = answers_in(capsys.readouterr().out)
     assert [finding["rule"] for finding in answers["LAPACK"]["findings"]] == ["lapack"]
     assert [finding["rule"] for finding in answers["even speed"]["findings"]] == ["speed_uneven"]
     assert doctor.main([*words, "--quick"]) == 0
@@ -106,7 +113,7 @@ def test_a_bad_host_is_an_error_to_a_process_of_its_own(loose: Suites) -> None:
     words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
     broken = script(loose.folder / "broken/torch/__init__.py", "raise ImportError('libcudart.so: wrong ELF class')")
     bad = loose.typed([*RUN, "doctor", *words], 60, status=1, PYTHONPATH=str(broken.parents[1]))
-    answers = {answer["check"]: answer for answer in json.loads(bad.stdout)["checks"]}
+    answers = answers_in(bad.stdout)
     assert len(answers) > 20
     assert rules(answers["torch"]) == ["torch_broken"]
 

@@ -8,7 +8,7 @@ import shutil
 from commands.calling import Capture, call, check_refusals
 
 REFUSED = {
-    "": "No command stands behind --.",
+    "": "There is no command after --.",
     "-- no-such-program": "'no-such-program' is no program that can be run.",
     "--runs 0 -- true": "--runs 0 is no number of runs.",
     "--ready-line x -- true": "Add --count-line REGEX.",
@@ -19,11 +19,11 @@ REFUSED = {
     "--as a/b -- true": "It becomes part of file names",
     "true": "'true' is no flag",
     "-- true --- false": "--- stands between two commands, and there is no --duet.",
-    "--duet -- true": "--duet compares two, and behind -- stands no --- between them.",
-    "--duet -- a --- b --- c": "behind -- stands more than one --- between them.",
-    "--duet -- true ---": "--duet compares two commands, and on one side of --- is none.",
+    "--duet -- true": "--duet compares two, and there is no --- after -- between them.",
+    "--duet -- a --- b --- c": "there is more than one --- after -- between them.",
+    "--duet -- true ---": "--duet compares two commands, and one side of --- has none.",
     "--duet -- true --- no-such-program": "'no-such-program' is no program that can be run.",
-    "--duet --slices 1 -- a --- b": "--duet is of two that take turns, and --slices asks for others.",
+    "--duet --slices 1 -- a --- b": "--duet runs two users by turns, and --slices asks for something else.",
 }
 
 

@@ -36,7 +36,7 @@ def exported(capsys: Capture, reports: Path, form: str = "parquet") -> Path:
 @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
 def test_what_is_written_is_said_and_what_is_no_record_is_named(reports: Path, capsys: Capture, form: str) -> None:
     path = reports.parent / "deep" / "rows"
-    status, said, errors = call(capsys, "export", reports, "--to", form, "--out", path)
+    status, said, errors = call(capsys, "export", reports, "--format", form, "--out", path)
     assert (status, said) == (0, "")
     half, last = errors.splitlines()
     assert half == f"cotenant: {reports / 'half.json'}: it is not JSON, or cut off; skipped."
@@ -61,7 +61,7 @@ def test_what_holds_no_parquet_file_is_refused(reports: Path, capsys: Capture, m
     """A device keeps no digest, polars words a full disk in its own way, and only root can write beside a device."""
     monkeypatch.setattr("cotenant.commands.export.prepare_directory", pytest.fail)
     for form, sentence in (("parquet", "/dev/full is no regular file"), ("csv", "Nothing can be written to /dev/full")):
-        status, _, errors = call(capsys, "export", reports, "--to", form, "--out", "/dev/full")
+        status, _, errors = call(capsys, "export", reports, "--format", form, "--out", "/dev/full")
         assert status == 2
         assert sentence in errors.splitlines()[-1]
         assert "--out names another file." in errors
@@ -92,8 +92,8 @@ def test_standard_input_is_read_by_a_dash_pictures_included(
 
 
 REFUSED = {
-    "{out} --to parquet --out {out}": "is a directory.",
-    "{out} --to xml --out {base}/x": "--to takes parquet, csv, jsonl or openmetrics, not 'xml'.",
+    "{out} --format parquet --out {out}": "is a directory.",
+    "{out} --format xml --out {base}/x": "--format takes parquet, csv, jsonl, openmetrics, bmf, hud,",
     "{base}/empty --out {base}/x.csv": "There is no record in",
     "{base}/empty --observations --out {base}/x.csv": "There is no observation in",
     "{out} --out /proc/x.csv": "written to /proc: No such file or directory. --out names another file.",
@@ -124,18 +124,16 @@ def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsy
             assert of_export[:2] == of_records[:2], (words, path)
             assert f"{path}: {OF_EXPORTS}" in of_export[2]
     said = json.loads(call(capsys, "report", reports, "--format", "json")[1])
-    for job in said["jobs"]:
-        job["doubt"] = job["doubt"] and {**job["doubt"], "sentence": ""}
-    counted = [(one["rule"], one["severity"], one["count"], one["jobs"]) for one in said["findings"]]
+    findings = said.pop("parts")["findings"]["rows"]
+    counted = [(one["rule"], one["severity"], one["count"], one["jobs"]) for one in findings]
     for path in exports:
         again = json.loads(call(capsys, "report", path, "--format", "json")[1])
-        for job in again["jobs"]:
-            job["doubt"] = job["doubt"] and {**job["doubt"], "sentence": ""}
-        assert {**again, "findings": []} == {**said, "findings": []}, path
-        for one in again["findings"]:
+        findings = again.pop("parts")["findings"]["rows"]
+        assert again == said, path
+        for one in findings:
             assert (one["rule"], one["severity"], one["count"], one["jobs"]) in counted
             assert (one["sentence"], one["remedy"]) == ("", "")
-        assert len(again["findings"]) == len({(one[0], one[1]) for one in counted})
+        assert len(findings) == len({(one[0], one[1]) for one in counted})
 
 
 def test_the_text_and_page_of_an_export_name_rules_and_have_no_observations(reports: Path, capsys: Capture) -> None:

@@ -52,7 +52,7 @@ def test_findings_and_fields_of_records_have_their_meanings(capsys: Capture) -> 
     assert "Mann-Kendall" in call(capsys, "help", "findings", "drift")[1]
     assert "\nforeign_load (warning)\n" in call(capsys, "help", "findings")[1]
     assert "beside the other tenants" in call(capsys, "help", "records", "kept")[1]
-    assert "It has to be equal where rates are compared." in call(capsys, "help", "records", "batch_size")[1]
+    assert "Rates are compared only if it is equal." in call(capsys, "help", "records", "batch_size")[1]
 
 
 @pytest.mark.parametrize(("topic", "word"), [("findings", "drfit"), ("records", "batch_sise")])

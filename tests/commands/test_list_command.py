@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.finding import Finding
-from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
+from cotenant.report.catalogue import CatalogueEntry, catalogue_view
 from cotenant.results.last import last_launches
 from report.making import launch, solo, text_of
 from tenants.suites import TENANTS, job
@@ -50,8 +50,9 @@ def listed(capsys: Capture, *words: object) -> list[dict[str, Any]]:
     status, said, errors = call(capsys, "list", "--json", *words)
     assert (status, errors) == (0, "")
     document = json.loads(said)
-    assert (document["schema"], document["suite"]) == ("cotenant-list-1", "baselines")
-    rows: list[dict[str, Any]] = document["jobs"]
+    assert (document["schema"], document["view"]) == ("cotenant-view-1", "list")
+    rows: list[dict[str, Any]] = document["rows"]
+    assert {row["suite"] for row in rows} == {"baselines"}
     return rows
 
 
@@ -122,7 +123,7 @@ def test_a_job_has_one_line_on_a_terminal() -> None:
         for name, item in names.items()
     ]
     for width in (80, 120):
-        lines = text_of(catalogue_grid("cpu", entries, "output"), width=width).splitlines()
+        lines = text_of(catalogue_view("cpu", entries, "output"), width=width).splitlines()
         rows = lines[2 : 2 + len(names)]
         assert [row[:4] for row in rows] == [name[:4] for name in names]
         assert all(row.endswith("…") and len(row) <= width for row in rows)

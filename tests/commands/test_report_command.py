@@ -16,7 +16,7 @@ from commands.calling import Capture, call, check_refusals, write
 from cotenant.cli import main
 from cotenant.commands import views
 from cotenant.results.targets import Target, save_targets, targets_named
-from report.making import UNSLICED, launch, lost, scaling, solo
+from report.making import UNSLICED, jobs_in, launch, lost, scaling, solo
 from report.test_mixes import mix
 
 
@@ -56,7 +56,7 @@ def test_other_programs_read_standard_output_and_people_standard_error(reports: 
     assert "vae, repetition 3: user 0 aborted." in errors
     assert run(capsys, reports, "--format", "md")[1].startswith("| suite |")
     content = json.loads(run(capsys, reports, "--format", "json", "--job", "v*")[1])
-    assert [job["job"] for job in content["jobs"]] == ["vae"]
+    assert [job["job"] for job in jobs_in(content)] == ["vae"]
 
 
 def test_jobs_are_chosen_by_the_words_of_a_run(reports: Path, capsys: Capture) -> None:
@@ -64,7 +64,7 @@ def test_jobs_are_chosen_by_the_words_of_a_run(reports: Path, capsys: Capture) -
 
     def jobs(*words: str) -> list[str]:
         content = json.loads(run(capsys, reports, "--format", "json", *words)[1])
-        return sorted(job["job"] for job in content["jobs"])
+        return sorted(job["job"] for job in jobs_in(content))
 
     assert jobs("--name", "vae,cart") == ["cart", "vae"]
     assert jobs("--name", "v*", "--name", "cart") == ["cart", "vae"]
@@ -106,8 +106,8 @@ def test_the_score_has_the_weights_of_the_job_file(
         assert run(capsys, reports, "--html", page, "--targets", "V100", "--jobs", tmp_path / "jobs.json")[0] == 0
         (score,) = re.findall(r">(\d+\.\d{3})<", page.read_text())[:1]
         found.append(float(score))
-    rate = json.loads(run(capsys, reports, "--format", "json")[1])["jobs"]
-    vae, cart = (one["node"]["rate"] / 2 for one in sorted(rate, key=lambda one: one["job"], reverse=True))
+    rate = jobs_in(json.loads(run(capsys, reports, "--format", "json")[1]))
+    vae, cart = (one["rate"] / 2 for one in sorted(rate, key=lambda one: one["job"], reverse=True))
     assert found == pytest.approx([(vae / 1e3 * cart / 1e5) ** 0.5, ((vae / 1e3) ** 3 * cart / 1e5) ** 0.25], rel=0.01)
 
 
@@ -128,8 +128,8 @@ def test_targets_are_saved_and_read_back(reports: Path, targets: Path, capsys: C
     assert saved.keys() == {"vae", "cart"}
     assert (saved["vae"].least_share, saved["vae"].most_spread) == (0.6, 0.1)  # the shipped limits of this job
     assert (saved["cart"].least_share, saved["cart"].most_spread) == (0.5, 0.05)
-    (vae,) = [job for job in content["jobs"] if job["job"] == "vae"]
-    assert saved["vae"].rate == pytest.approx(vae["node"]["rate"] / 2, rel=0.02)  # of one device
+    (vae,) = [job for job in jobs_in(content) if job["job"] == "vae"]
+    assert saved["vae"].rate == pytest.approx(vae["rate"] / 2, rel=0.02)  # of one device
     names = ("V100", "mi50")
     lines = {f"--save-target {name}": f"{name} is a target of the reference suite." for name in names}
     check_refusals(capsys, "report", lines, reports)

@@ -85,7 +85,7 @@ def test_others_flags_are_told_where_they_are(capsys: Capture) -> None:
         "--model": "--name chooses a job; ./run.sh --jobs scaling -- --model resnet50",
         "--num-gpus": "--devices N trains one model over N devices",
         "--use-fp16": "--jobs scaling -- --use-fp16",
-        "--batch-size": "behind --",
+        "--batch-size": "after --",
     }.items():
         status, said, errors = call(capsys, "run", flag, "4")
         assert (status, said, errors.count("\n")) == (2, "", 1)
@@ -98,12 +98,12 @@ def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys:
     words = ["run", "--jobs", loose.jobs(jobs), "--dry", "--free-for-all"]
     status, said, errors = call(capsys, *words)
     assert (status, errors) == (0, "cotenant: whole: left out of --free-for-all, as each owns the machine.\n")
-    assert "3 users without slices, as everybody just starts (isolation none)" in said
+    assert "3 users without slices, as if each just started (isolation none)" in said
     launches = [line for line in said.splitlines() if line.startswith(("free-for-all", "  /"))]
     assert launches[0].startswith("free-for-all: 3 users")
     assert [" ".join(line.split()[1:3]) for line in launches[1:]] == ["--x 1", "--x 2", "--seed 300"]
     for more, why in {
-        ("--isolation", "v1"): "without slices",
+        ("--isolation", "v1"): "makes no slices",
         ("--mix", "a.c1,b"): "--free-for-all and --mix",
         ("--name", "b"): "fewer than two",
     }.items():
@@ -205,7 +205,7 @@ def test_places_come_from_the_environment_and_from_flags_and_arguments_from_behi
     assert (spaced / "output/summary.txt").exists()
     first, second = ended.stdout.splitlines()[:2]
     assert ": 1 launch, " in first
-    assert second == "1 user without slices, as everybody just starts (isolation none)"
+    assert second == "1 user without slices, as if each just started (isolation none)"
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(reques
     host.accelerators = ("one",)
     monkeypatch.setenv("COTENANT_RUN", "7-1-1")
     assert main(["mnist", "imagenet"]) == 0
-    assert capsys.readouterr().err == "imagenet: small, as nobody has asked for 10 GB: DATASET_SIZE=full does.\n"
+    assert capsys.readouterr().err == "imagenet: small; DATASET_SIZE=full asks for 10 GB.\n"
     monkeypatch.setenv("DATASET_SIZE", "full")
     assert main(["imagenet"]) == 0
     made = [(request.dataset.name, request.size) for request in requests]

@@ -159,7 +159,7 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path, tiny):
         (errno.EDQUOT, "became full .* Free some space"),
         (errno.EACCES, "cannot be used: .* Change its permissions"),
         (errno.EROFS, "cannot be used: Read-only file system"),
-        (errno.EIO, "ended at .*: Input/output error. Mend that"),
+        (errno.EIO, "ended at .*: Input/output error. Repair that"),
     ):
         error = OSError(number, os.strerror(number), str(tmp_path))
         with pytest.raises(CotenantError, match=sentence) as caught:

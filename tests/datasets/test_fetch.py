@@ -77,7 +77,7 @@ def test_progress_is_what_comes_farther_than_before(server, folder, monkeypatch)
     server.answers["/file"] = [cut(10_000) for _ in range(9)]
     monkeypatch.setattr(fetching, "PROGRESS_BYTES", 20_000)
     server.requests.clear()
-    with pytest.raises(CotenantError, match=r"file could not be had from any source: .*\(18\)"):
+    with pytest.raises(CotenantError, match=r"file could not be fetched from any source: .*\(18\)"):
         get(folder, server.url("/file"))
     assert len(server.requests) == 3
     assert (folder / "file").stat().st_size == 30_000
@@ -149,7 +149,7 @@ def test_all_sources_fail_in_one_sentence(server, folder):
     with pytest.raises(CotenantError) as caught:
         get(folder, server.url("/none"), server.url("/nothing"))
     reasons = [f"{server.url(path)}: (22) The requested URL returned error: 404" for path in ("/none", "/nothing")]
-    sentence = f"file could not be had from any source: {'; '.join(reasons)}."
+    sentence = f"file could not be fetched from any source: {'; '.join(reasons)}."
     assert str(caught.value) == f"{sentence} {fetching.REMEDY}"
 
 

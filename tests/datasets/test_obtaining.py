@@ -59,7 +59,7 @@ def test_a_set_is_fetched_once_and_its_manifest_tells_it_all(real, server, capsy
         "taken_from": None,
     }
     shown = capsys.readouterr().err
-    assert "BSR_bsds500.tgz: could not be verified, as nobody is known to have recorded a checksum of it" in shown
+    assert "BSR_bsds500.tgz: could not be verified, as no recorded checksum of it is known" in shown
     assert f"its sha256, {source['sha256']}, is kept in the manifest, and later runs compare with it" in shown
     obtain(request)
     assert server.paths() == [BSDS]
@@ -346,7 +346,7 @@ def test_an_unpacked_set_that_cannot_be_read_or_is_wrong(real, tmp_path, monkeyp
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", refusing)
-        with pytest.raises(CotenantError, match=rf"{closed}.*Permission denied.* Mend that"):
+        with pytest.raises(CotenantError, match=rf"{closed}.*Permission denied.* Repair that"):
             obtain(real("bsds500", local=tmp_path / "mine"))
     assert read_manifest(real("bsds500").folder) is None
     for name in real().dataset.halves["all"].paths:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cotenant.report.beside import mix_blocks
-from cotenant.report.share import SharePoint, share_points
+from cotenant.report.kept_table import kept_table
+from cotenant.report.share import share_points
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.table import Rows
@@ -98,14 +99,15 @@ def rows_of(host: Host, name: str) -> Rows:
     return Rows.all(read_records([host.results / name]).table)
 
 
-def shared(host: Host, name: str, mode: str, users: int) -> SharePoint:
-    """Launch `users` users of one device, and each alone; return the report's point on the shares that they keep."""
+def shared(host: Host, name: str, mode: str, users: int) -> list[float]:
+    """Launch `users` users of one device, and each alone; return STP, ANTT and the share that each of them keeps."""
     flags = ("--users", users, "--share", mode, "--baseline", "whole")
     with running(host.results / "pipes") if mode != "time" else nullcontext({}) as variables:
         _, records = launched(host, name, [product()], *flags, **variables)
     assert [record["share"]["seen"] for record in records if not record.get("baseline")] == [mode] * users
     (point,) = share_points(rows_of(host, name))
-    return point
+    table = kept_table(summarise(rows_of(host, name))).filter(measure="kept")
+    return [point["stp"], point["antt"], *table["value"].filter(table["tenant"].is_not_null())]
 
 
 @pytest.mark.slow
@@ -138,9 +140,7 @@ def test_a_rate_its_events_its_mfu_and_its_energy_are_those_of_the_model(null: H
 )
 def test_what_users_of_one_device_keep_is_what_it_gave_them(mode: str, users: int, part: float, null: Host) -> None:
     def measured() -> list[float]:
-        point = shared(null, f"modelled-{mode.replace(':', '-')}-{users}", mode, users)
-        kept = [of.value for of in point.measures.progress.values()]
-        return [point.measures.stp.value, point.measures.antt.value, *kept]
+        return shared(null, f"modelled-{mode.replace(':', '-')}-{users}", mode, users)
 
     found_again(measured, [users * part, 1 / part, *[part] * users], rel=0.02)
 
@@ -157,8 +157,8 @@ def test_a_flood_of_empty_kernels_takes_half_and_a_user_with_little_to_do_does_n
     def measured() -> list[float]:
         launched(null, f"beside-{name}", [product(), other], *flags)
         (block,) = mix_blocks(summarise(rows_of(null, f"beside-{name}")))
-        kept = {tenant.job: tenant.progress.value for tenant in block.tenants if tenant.progress is not None}
-        return [kept["product"], kept[name], block.measures.stp.value]
+        kept = {user["job"]: user["value"] for user in block.users}
+        return [kept["product"], kept[name], block.measures["stp"].value]
 
     if name == "flood":
         found_again(measured, [0.5, 0.5, 1.0], rel=0.02)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cotenant.cli import main
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
+from report.making import jobs_in
 from results.made import ARGUMENTS, NOON, a_part, a_record, observed, steady
 from tenants.suites import Suites, job, script
 
@@ -64,13 +65,13 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[str, str]:
 
 def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
     """Return the rate of the job by every reader: report, compare (both sides), and mlbench-report by its CSV."""
-    (line,) = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
-    compared = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"][0]
+    (line,) = jobs_in(json.loads(said(capsys, "report", reports, "--format", "json")[0]))
+    compared = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["rows"][0]
     table = reports / "table.txt"
     said(capsys, "mlbench-report", "--reports", reports, "--csv", table)
     (row,) = [one.split(",") for one in table.read_text().splitlines() if one.startswith("vae,")]
     table.unlink()
-    return [line["node"]["rate"], compared["a"], compared["b"], float(row[5])]
+    return [line["rate"], compared["a"], compared["b"], float(row[5])]
 
 
 def test_mistakes_are_invalid_and_averaged_nowhere(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,10 +133,10 @@ def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys:
         stale = a_launch(uid, told={"part": a_part(arguments=ARGUMENTS | {"batch_size": 64})})
         stale = replace(stale, start_time=(NOON - timedelta(days=9 + uid)).isoformat())
         write_record(reports, stale, NOON - timedelta(days=9 + uid))
-    lines = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
+    lines = jobs_in(json.loads(said(capsys, "report", reports, "--format", "json")[0]))
     names = [line["job"].partition(",")[0] for line in lines]
     assert sorted(names) == ["vae (batch size 128", "vae (batch size 64"]
-    (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"]
+    (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["rows"]
     assert (compared["verdict"], compared["note"]) == (
         "INVALID",
         "A has launches of different batch size: 128 and 64; name a directory of one",

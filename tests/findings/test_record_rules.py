@@ -79,7 +79,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("untimed", lambda: of.audited([], 19, "much", pause_ms=100)),
     ("untimed", lambda: of.audited([], "end", pause_ms=100)),
     ("credited", lambda: of.trained(100, 30)),
-    ("credited", lambda: of.audited(["products in fp32, not bf16", "batches of 9 words for an item, not 16"])),
+    ("credited", lambda: of.audited(["products in fp32, not bf16", "batches of 9 words per item, not 16"])),
     *each("skipped_updates", of.scaled_by, (100, 2), (100, 100)),
     ("slow_start", lambda: of.numbers([511.6, 511.5, 511.7, 511.5, 511.6, *(500 + i / 50 for i in range(100))])),
     ("batch_rows", lambda: of.rows_of(12_800)),

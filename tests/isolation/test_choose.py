@@ -153,7 +153,7 @@ def test_inside_a_job_or_a_container_the_remedy_is_not_the_hosts(
     for of in (replace(mounts, own=mounts.v1), replace(NOTHING, v2=tmp_path, own={V2_HIERARCHY: tmp_path})):
         (finding,) = choose_backend("auto", of, None).findings
         assert "is not writable" in finding.sentence
-        begins = f"Inside {container} slices take a privileged container" if container else "Slurm keeps the cgroups"
+        begins = f"Inside {container} slices need a privileged container" if container else "Slurm keeps the cgroups"
         assert finding.remedy.startswith(begins)
 
 

@@ -265,7 +265,9 @@ def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts
     assert made.findings[1].sentence == "4 users share 4 devices in turn."
     assert made.findings[1].remedy == "Use no --slices for a device each."
     made = plan(machine(cores=4, devices=tuple(map(device, range(3)))), 4, slices=2)
-    assert "1 of 3 devices stay idle: they do not divide by 2 slices." in [each.sentence for each in made.findings]
+    assert "1 of 3 devices stay idle: 3 cannot be divided evenly by 2 slices." in [
+        each.sentence for each in made.findings
+    ]
     for users, slices, remedy in [(4, 3, "--slices 1 or 2 or 4, or --users 6"), (4, 9, "1 to 4"), (4, 0, "1 to 4")]:
         with pytest.raises(CotenantError, match=f"Use {remedy if slices == 3 else f'--slices {remedy}'}"):
             plan(machine(cores=4), users, slices=slices)

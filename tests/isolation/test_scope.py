@@ -179,7 +179,7 @@ def test_the_limits_that_we_are_under_are_not_left(
 ) -> None:
     """Those of a user's slice hold for a scope, too."""
     (mounts.own[V2_HIERARCHY].parent / file).write_text(text)
-    words = "and a scope of systemd's would leave the limits that we are under"
+    words = "and a scope of systemd's would escape the limits that we are under"
     assert str(reason(V2(mounts))).endswith(words) == is_left
     assert bool(asked(tmp_path)) != is_left
 

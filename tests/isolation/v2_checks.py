@@ -185,12 +185,12 @@ def a_changed_slice_and_who_has_left_it_are_seen(backend: CgroupBackend, pair: P
         for target in [leaf] if leaf.is_dir() else [top.parent for top in tops]:
             (target / "cgroup.procs").write_text(str(pid))
             if target != tops[-1].parent and target != leaf:
-                assert "left that" in live.changes([])[-1]
+                assert "left it" in live.changes([])[-1]
         said = live.changes([pid])
         assert said[0].startswith(f"user 0 was planned with bytes of memory {64 * MIB}, but {tops[0].parents[3]}"), said
         assert said[0].endswith(f" holds {1024 * MIB} now"), said
         assert said[-1].startswith(f"user 0 was planned in its slice, but pid {pid} (python"), said
-        assert said[-1].endswith(") of it left that"), said
+        assert said[-1].endswith(") left it"), said
         shim.process.kill()
         shim.process.wait()
     assert live.changes([pid]) == said[:-1]

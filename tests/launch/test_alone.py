@@ -71,7 +71,7 @@ def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
     result = turning.launch(*COUNTED, design=AllAtOnce(WHY))
     assert outcomes(result) == ["completed", "completed"]
     assert [*went_on(result).turns] == [0]
-    assert went_on(result).missed == {1: "nothing here can hold it still until nobody else runs"}
+    assert went_on(result).missed == {1: "nothing here can hold it still until no other user runs"}
 
 
 def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
@@ -95,7 +95,7 @@ def test_where_nobody_could_be_alone_the_record_names_whole_launches(loose: Suit
     ended = loose.run([job("sums.py", "--repeat", 6, "--number", 2)], *flags, status=0)
     assert [record["name"] for record in loose.records()] == ["job", "job"]
     (why,) = found(loose.records()[0], "not_alone")
-    assert why["sentence"].startswith("What users like user 0 keep is not known: it was not observed alone, as ")
+    assert why["sentence"].startswith("The rate that users like user 0 keep is unknown: it was not observed alone, as ")
     assert why["remedy"] == "Use --baseline whole, which launches each user alone."
     assert f"job: {why['sentence']} {why['remedy']}" in ended.stdout
 
@@ -105,7 +105,7 @@ def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(loose: Suites) -> 
     together, alone_, second = sorted(loose.records(), key=lambda record: (record["tenant"], record["solo"]))
     assert [record["baseline"] for record in (together, alone_, second)] == [None, "quick", None]
     (why,) = found(together, "no_blocks")
-    assert "a user is of several processes, which wait for each other" in why["sentence"]
+    assert "a user has several processes, which wait for each other" in why["sentence"]
     for record in (together, second):
         assert {len(rows) for rows in record["rank_observations"].values()} == {12}
     assert {len(rows) >= 6 for rows in alone_["rank_observations"].values()} == {True}

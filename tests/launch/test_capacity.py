@@ -300,4 +300,4 @@ def test_a_search_by_steps_launches_each_number_of_users_by_itself(monkeypatch: 
     assert (search.held, search.failed) == (4, 5)
     assert launched == [1, 2, 4, 8, 6, 5]
     monkeypatch.setattr(SuiteLaunches, "_launch_crowd", lambda self, users, *rest: records(users, 4, 1.0, timed=False))
-    assert "--p95 is of jobs that serve" in launches.crowd(2, CrowdSearch(launches._requirement, 2), 60.0).flaw
+    assert "--p95 is for jobs that serve" in launches.crowd(2, CrowdSearch(launches._requirement, 2), 60.0).flaw

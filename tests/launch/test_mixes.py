@@ -290,7 +290,7 @@ def test_the_callers_python_is_a_condition_of_its_commands_and_ours_is_not(
     ("words", "sentence"),
     [
         (["--mix", "vae", "--pairs", "vae"], "--mix is one launch and --pairs are several"),
-        (["--pairs", "vae,wlm", "--users", "3"], "--pairs: these launches are of two users"),
+        (["--pairs", "vae,wlm", "--users", "3"], "--pairs: these launches have two users"),
         (["--mix", "vae,convnet_distributed"], "of the group 'all'"),
         (["--mix", "vae,wlm,loader", "--users", "2"], "No job is left to run"),
     ],

@@ -41,7 +41,7 @@ def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
     for record in loose.records():
         (said,) = found(record, "as_it_stands")
         assert said["severity"] == "info"
-        assert said["sentence"] == f"{data}/mnist/{IMAGES} was read as it stands: no manifest vouches for it."
+        assert said["sentence"] == f"{data}/mnist/{IMAGES} was read as it is: it has no manifest to check it by."
         assert "empty DATA_DIRECTORY" in said["remedy"]
     assert [path.name for path in data.iterdir()] == ["mnist"]
     assert (data / "mnist" / IMAGES).read_bytes() == b"mine"
@@ -52,7 +52,7 @@ def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_o
     loose.run(reading(loose.folder, "mnist/more"), "--users", 1, status=1)
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
-    assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and beside files that may be your")
+    assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and no set is made beside files")
     (loose.base / "data/mnist/manifest.json").write_text("{")
     loose.run(reading(loose.folder, "mnist"), "--users", 1, status=1)
     assert loose.outcomes()[-1] == "missing_data"
@@ -66,7 +66,7 @@ def test_a_set_where_no_tenant_would_see_it_is_not_made(loose: Suites) -> None:
     loose.run(jobs, "--users", 1, "--isolation", "affinity", status=1, DATA_DIRECTORY=str(place))
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
-    assert record["message"].startswith(f"{place} lies in /dev/shm, of which each user has one of its own.")
+    assert record["message"].startswith(f"{place} lies in /dev/shm, but each user has a /dev/shm of its own.")
     assert not place.exists()
 
 

@@ -35,4 +35,4 @@ def test_a_launch_yields_a_curve_and_the_records_of_its_pairs(loose: Suites, cap
     (curve,) = reported(loose, capsys, "--table", "pressure")["curves"]
     assert [point["level"] for point in curve["curve"]["points"]] == [50, 100]
     assert all(point["kept"]["interval"] for point in curve["curve"]["points"])
-    assert reported(loose, capsys)["jobs"] == []
+    assert reported(loose, capsys)["rows"] == []

@@ -19,7 +19,7 @@ def ended(loose: Suites) -> dict[str, str]:
 
 def test_a_refused_typed_word_ends_the_suite(loose: Suites) -> None:
     run = loose.run([RIGHT, job(name="next")], "--users", 1, "--", "--repat", 5, status=2)
-    said = "cotenant: right: This benchmark knows no argument '--repat'. Did you mean '--repeat'?"
+    said = "cotenant: right: This benchmark has no argument '--repat'. Did you mean '--repeat'?"
     assert run.stderr.splitlines()[-1] == said
     assert ended(loose) == {"right": "failed"}
     assert "Total" in loose.summary()[-1]
@@ -53,7 +53,7 @@ def test_a_rank_and_a_side_of_a_duet_refuse(loose: Suites) -> None:
     )
     duet = ("--duet", "right", "--", "--repeat", 5, "---", "--repat", 5)
     run = loose.run([RIGHT], "--users", 1, "--repetitions", 3, *duet, status=2)
-    assert run.stderr.splitlines()[-1].endswith("knows no argument '--repat'. Did you mean '--repeat'?")
+    assert run.stderr.splitlines()[-1].endswith("has no argument '--repat'. Did you mean '--repeat'?")
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_rank_and_a_side_of_a_duet_refuse(loose: Suites) -> None:
         ("--latent many", "--latent: 'many' is no whole number.", True),
         ("-b 0", "--batch-size must be at least 1, not 0.", True),
         ("--lr=x", "--lr: 'x' is no number.", True),
-        ("nonsense", "This benchmark knows no argument 'nonsense'.", True),
+        ("nonsense", "This benchmark has no argument 'nonsense'.", True),
         ("--repeat 3", "--skip 9 leaves none of 3 observations. Give a --skip smaller than --repeat.", True),
-        ("--repeat 3", "This benchmark knows no argument '--repeat-all'.", False),
+        ("--repeat 3", "This benchmark has no argument '--repeat-all'.", False),
         ("--repeat 3", "It ended with exit status 2. Its log ends: usage: x [--repeat N] | x: wrong: --size", False),
-        ("", "This benchmark knows no argument '--repat'.", False),
+        ("", "This benchmark has no argument '--repat'.", False),
     ],
 )
 def test_a_refusal_names_a_typed_word(typed: str, message: str, named: bool) -> None:

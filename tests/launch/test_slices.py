@@ -12,7 +12,7 @@ from cotenant.machine.topology import discover
 from tenants.suites import Suites, found, job, rogue
 
 pytestmark = pytest.mark.v1
-LEFT = r"user 0 was planned in its slice, but pid \d+ \(\S+\) of it left that\."
+LEFT = r"user 0 was planned in its slice, but pid \d+ \(\S+\) left it\."
 SENTENCES = {
     "raise-limits": [
         r"user 0 was planned with bytes of memory \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",

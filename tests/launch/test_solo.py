@@ -78,7 +78,7 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
     jobs = [job(), job(name="job.solo")]
     ended = loose.run(jobs, "--users", 2, "--baseline", "whole", status=2)
-    assert "Job 'job.solo' is called like a launch of a user of 'job' alone. Rename one" in ended.stderr
+    assert "Job 'job.solo' has the name of a launch of a user of 'job' alone. Rename one" in ended.stderr
     loose.run(jobs, "--users", 2, "--dry", status=0)
     loose.run(jobs, "--users", 2, "--baseline", "whole", "--dry", "--name", "job.solo", status=0)
 

@@ -82,7 +82,7 @@ def test_why_no_device_answers_is_told_where_there_is_a_sign_of_one(tmp_path: Pa
     assert silence(tmp_path, {}, mute) == ""
     write(tmp_path, {"dev/nvidia0": ""})
     assert silence(tmp_path, {}, mute) == "its driver answers 'Driver Not Loaded'"
-    assert silence(tmp_path, {}, empty) == "its driver shows this process none"
+    assert silence(tmp_path, {}, empty) == "its driver shows this process no device"
     assert empty.calls == ["init", "shutdown"]
     assert [silence(tmp_path, {"CUDA_VISIBLE_DEVICES": value}, mute) for value in ("", "-1")] == ["", ""]
 

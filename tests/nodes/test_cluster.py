@@ -46,7 +46,7 @@ REFUSED: list[tuple[ClusterFlags, dict[str, str], str]] = [
     (ClusterFlags(nodes=3, endpoint="192.0.2.1:70"), {}, "Nothing says which of 3 nodes this is. Give --node-rank"),
     (ClusterFlags(nodes=2, endpoint="h:x"), {}, "h:x is no HOST:PORT"),
     (ClusterFlags(nodes=2, node=1, endpoint="node..1:70"), {}, "node..1:70 is no HOST:PORT"),
-    (ClusterFlags(nodes=2, endpoint="no.such.host.invalid"), {}, "nobody knows the host"),
+    (ClusterFlags(nodes=2, endpoint="no.such.host.invalid"), {}, "cannot be resolved"),
     (ClusterFlags(), AGENT | {"LOCAL_WORLD_SIZE": "8"}, "There are 8 runners on this node"),
     (ClusterFlags(), STEP | {"SLURM_STEP_TASKS_PER_NODE": "2(x2)"}, "--ntasks-per-node=1"),
 ]

@@ -78,7 +78,7 @@ def test_a_rank_that_fails_is_quoted_and_the_next_launch_follows(two: Nodes) -> 
     assert (odd["outcome"], both["outcome"]) == ("failed", "completed"), two.said()
     assert odd["message"].startswith("Node 1 (")
     assert odd["message"].endswith("rank 1: ValueError: an odd batch")
-    assert "its process knows of no other" in alone["message"]
+    assert "was not started as one of their ranks" in alone["message"]
 
 
 def test_a_rank_that_is_killed_ends_the_launch_by_name_and_resume_goes_on(two: Nodes) -> None:

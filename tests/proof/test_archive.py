@@ -171,10 +171,10 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
         ({"observations": slower}, "by its observations."),
         ({"meters": {"compute": {"mfu": 0.9}}}, "its compute mfu is 0.9, and None by its observations"),
         ({"meters": {"scaling": scaled}}, "its scaling efficiency is 0.99, and None by"),
-        ({"meters": {"compute": 5}}, "it holds no numbers that a run writes"),
+        ({"meters": {"compute": 5}}, "it holds numbers that no run writes"),
         (
             {"observations": [row | {"kept": False} for row in rows]},
-            "its statistics are not those of its observations",
+            "its statistics do not follow from its observations",
         ),
     ]
     for change, sentence in changes:
@@ -200,7 +200,7 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
     for journal, sentence in (
         (start + second + first, misplaced),
         (start + second, misplaced),
-        (start + first, "The journal does not end where the archive says."),
+        (start + first, "The journal does not have the end that the archive names."),
     ):
         assert sentence in wrong(forge(suite, tmp_path, {FILE: journal}))["journal"][0]
 
@@ -227,7 +227,7 @@ def test_an_archive_of_nothing_is_refused(suite: Path, tmp_path: Path, capsys: C
     for journal, head in {started: sha256(started.rstrip()).hexdigest(), b"": Journal().head}.items():
         archive = forge(suite, tmp_path, nothing | {FILE: journal}, head)
         found = wrong(archive)
-        assert found["numbers"] == ("It holds no record: there is nothing that could hold.",)
+        assert found["numbers"] == ("It holds no record: there is nothing to verify.",)
         assert found.get("journal") == (
             None if journal == started else ("There is no journal: nothing says which launches there were.",)
         )
@@ -260,7 +260,7 @@ def test_commands(suite: Path, tmp_path: Path, capsys: Capture) -> None:
     assert status == 0
     assert printed.startswith(f"{out}: 7 files, journal ")
     status, printed, _ = call(capsys, "verify", out)
-    assert (status, printed.splitlines()[-1]) == (0, "All of it holds.")
+    assert (status, printed.splitlines()[-1]) == (0, "All checks passed.")
     assert [line.split()[:2] for line in printed.splitlines()[:2]] == [["hashes", "yes"], ["journal", "yes"]]
     status, printed, _ = call(capsys, "verify", forge(suite, tmp_path, {FILE: b""}))
     assert (status, printed.splitlines()[-1]) == (1, "REFUSED: journal.")
@@ -295,10 +295,10 @@ def test_what_no_launch_in_the_journal_wrote_is_named_and_not_archived(
     monkeypatch.setattr("cotenant.proof.archive.read_journal", read_and_run_on)
     status, _, errors = call(capsys, "archive", directory, "-o", out)
     assert status == 0
-    assert errors.startswith("cotenant: Not archived, as written by no launch in the journal: baselines.ssd.R0.D")
-    assert ", table.json. Where a suite still runs, archive again when it has ended.\n" in errors
+    assert errors.startswith("cotenant: Not archived, as no launch in the journal wrote them: baselines.ssd.R0.D")
+    assert ", table.json. If a suite still runs, archive again after its end.\n" in errors
     status, printed, _ = call(capsys, "verify", out)
-    assert (status, printed.splitlines()[-1]) == (0, "All of it holds."), printed
+    assert (status, printed.splitlines()[-1]) == (0, "All checks passed."), printed
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,11 @@ def rows_of(grid: View | Grid) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(as_csv(grid))))
 
 
+def jobs_in(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of jobs in the JSON form of a report, without those of their users."""
+    return [row for row in document["rows"] if row["tenant"] is None]
+
+
 def text_of(*grids: View | Grid, width: int = 200) -> str:
     """Return the text of grids on a terminal of this width."""
     return "\n".join(line.plain for grid in grids for line in terminal(grid, width))

@@ -71,7 +71,7 @@ def suite(shares: Mapping[str, float], uids: Sequence[int], noise: float = 0.0, 
 def test_why_it_is_not_known_what_users_keep() -> None:
     """--baseline blocks, or alone, ran in all but the first of these."""
     wrong = [Finding("wrong", "error", "It is wrong.")]
-    missed = Finding("not_alone", "info", "What users like user 0 keep is not known: it was late.")
+    missed = Finding("not_alone", "info", "The rate that users like user 0 keep is unknown: it was late.")
     for records, why in (
         (launch("vae"), "What each has alone was not measured (--baseline blocks measures it)."),
         ([*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)], "a user alone has the whole machine"),

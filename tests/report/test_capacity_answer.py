@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from cotenant.machine import line_checks
-from cotenant.report.capacity import COLUMNS, capacity_document, capacity_grids, capacity_sentences
+from cotenant.report.capacity import COLUMNS, capacity_sentences, capacity_view
 from cotenant.report.paste import paste_lines
+from cotenant.report.renderers import document
 from cotenant.report.view_pages import capacity_page
 from cotenant.stats.capacity import (
     NOBODY,
@@ -57,8 +58,8 @@ HELD = found(4, {4: 0.55, 5: 0.45})
 
 def test_a_program_that_counts_its_own_steps_is_unaudited() -> None:
     said = replace(HELD, alone=replace(ALONE, audited=False))
-    assert "alone 100.0 image/s; unaudited; " in text_of(*capacity_grids([said]))
-    assert "unaudited" not in text_of(*capacity_grids([HELD]))
+    assert "alone 100.0 image/s; unaudited; " in text_of(capacity_view([said]))
+    assert "unaudited" not in text_of(capacity_view([HELD]))
 
 
 def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> None:
@@ -110,16 +111,23 @@ def test_where_there_is_no_answer_it_says_why_and_what_would_settle_it() -> None
 
 def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sentences() -> None:
     answer = replace(HELD, searched=tuple(estimates_of(launches({2: 0.9, 4: 0.5})).values()))
-    (group,) = next(capacity_grids([answer])).groups
+    view = capacity_view([answer])
+    (group,) = view.groups
     facts = "alone 100.0 image/s; 1.50 GiB at the peak; 12 tasks; memory holds 12"
     assert (group.title, group.facts) == ("vae", facts)
-    texts = [[cell.text for cell in row.in_order(COLUMNS)] for row in group.rows]
+    texts = [[column.cell(row).text for column in COLUMNS] for row in group.each()]
     seen = [(users, n, standing) for users, *_, n, standing in texts]
     assert seen == [("2", "3 rounds", "held"), ("4", "3 launches", "held"), ("5", "3 launches", "failed")]
-    document = capacity_document([answer])
-    assert document["schema"] == "cotenant-capacity-1"
-    assert document["answers"][0]["users"] == 4
-    assert document["answers"][0]["sentences"] == capacity_sentences(answer)
+    (row,) = document(view)["rows"]
+    assert (row["users"], row["alone_peak_bytes"]) == (4, 3 * GIB // 2)
+    assert row["answer"] == " ".join(capacity_sentences(answer))
+    estimates = document(view)["parts"]["estimates"]["rows"]
+    assert [(each["users"], each["over"], len(each["logs"])) for each in estimates] == [
+        (2, "rounds", 2),
+        (4, "rounds", 4),
+        (4, "launches", 4),
+        (5, "launches", 5),
+    ]
 
 
 def test_lines_to_paste_hold_that_number_and_memory_and_say_who_read_them(monkeypatch: pytest.MonkeyPatch) -> None:

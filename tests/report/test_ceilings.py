@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.report.ceilings import Compute
-from cotenant.report.jobs import OF_CEILING, jobs_grid
+from cotenant.report.jobs import OF_CEILING, jobs_view
 from cotenant.report.page import page
 from cotenant.report.renderers import as_json, markdown
 from cotenant.report.summary import summarise
 from cotenant.results.record import Record
 from cotenant.results.table import Rows
-from report.making import UNSLICED, exported, frame, launch, rows_of, solo, summary_of, text_of
+from report.making import UNSLICED, exported, frame, jobs_in, launch, rows_of, solo, summary_of, text_of
 from results.made import ARGUMENTS, T0_NS, a_part
 
 PER_STEP = 64
@@ -99,7 +99,7 @@ UNLIKE: dict[str, list[Record]] = {
 def test_what_was_measured_otherwise_is_no_ceiling() -> None:
     assert {name: of_ceiling([*job(), *records]) for name, records in UNLIKE.items()} == dict.fromkeys(UNLIKE)
     assert summary_of([*launch("vae"), *product()]).jobs[0].compute is None, "nothing was counted"
-    without = text_of(jobs_grid(summary_of(job())), width=250)
+    without = text_of(jobs_view(summary_of(job())), width=250)
     assert not any(words in without for words in ("MFU", "of ceiling", OF_CEILING))
 
 
@@ -115,7 +115,7 @@ def test_what_is_above_the_ceilings_interval_is_said() -> None:
     assert said.startswith("ssd: 11.41k FLOP/s")
     assert "are 1.5 times the ceiling measured in the same slice, 7604 FLOP/s (7634 FLOP/s at most)" in said
     assert "./run.sh --jobs ceilings" in said
-    for text in (text_of(jobs_grid(summary), width=250), as_json(jobs_grid(summary)), page("A title", summary, {})):
+    for text in (text_of(jobs_view(summary), width=250), as_json(jobs_view(summary)), page("A title", summary, {})):
         assert said in text
     assert summary_of([*job(flops=2 * PER_STEP * 1.0001), *product()]).notes == (), "within the interval"
 
@@ -125,7 +125,7 @@ def test_every_view_has_the_shares() -> None:
     part = a_part(item="image", observed=seen, arguments=ARGUMENTS | {"precision": "bf16"}, **H200)
     summary = summary_of([*launch("convnet", part=part), *job(), *product()])
     html = page("A title", summary, {})
-    grid = jobs_grid(summary)
+    grid = jobs_view(summary)
     for text in (text_of(grid, width=250), text_of(grid, width=80), markdown(grid), html):
         assert all(words in text for words in ("of ceiling", "MFU", "50.0 %", "6.0 %"))
     card = re.search(r"per user: ([\d.]+) FLOP/s, 50\.0 % of the ceiling of ([\d.]+) FLOP/s", html)
@@ -133,8 +133,7 @@ def test_every_view_has_the_shares() -> None:
     convnet, vae, ceiling = [row for row in rows_of(grid) if not row["tenant"]]
     assert float(convnet["mfu"]) == pytest.approx(60 / 989.5, rel=0.01)
     assert (convnet["of_ceiling"], vae["mfu"], ceiling["of_ceiling"]) == ("", "", "")
-    found = json.loads(as_json(grid))["jobs"][1]["compute"]
-    assert found == {name: found[name] for name in ("tflops", "mfu", "ceiling_tflops", "of_ceiling")}
+    found = jobs_in(json.loads(as_json(grid)))[1]
     assert float(vae["of_ceiling"]) == found["of_ceiling"] == pytest.approx(0.5, rel=1e-3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cotenant.finding import Finding
 from cotenant.findings import Answer, Check
-from cotenant.report.checkup import checkup_grid
+from cotenant.report.checkup import checkup_view
 from report.making import printed
 
 SWAP = Finding("swap", "warning", "There are 2 GiB of swap that users may use.", "swapoff -a")
@@ -14,7 +14,7 @@ ANSWERS = [
     (Check("memory", "swap", lambda facts: None), Answer("2 GiB", (SWAP,))),
     (Check("devices", "foreign processes", lambda facts: None), Answer("[red]1[/red] foreign", (ODD,))),
 ]
-GRIDS = [checkup_grid(ANSWERS)]
+GRIDS = [checkup_view(ANSWERS)]
 
 
 def test_every_check_has_a_line_and_every_finding_too() -> None:

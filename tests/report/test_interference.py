@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,14 +18,10 @@ from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.report.answer import answer
-from cotenant.report.interference import (
-    InterferenceBlock,
-    InterferenceLine,
-    apart,
-    interference_blocks,
-    interference_grid,
-)
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.interference import apart, interference_lines, interference_view
+from cotenant.report.jobs import jobs_view
+from cotenant.report.kept import kept_fields, kept_of, rate_fields
+from cotenant.report.kept_table import RATIOS
 from cotenant.report.page import page
 from cotenant.report.renderers import markdown
 from cotenant.report.suite_end import suite_grids
@@ -35,6 +32,7 @@ from report.making import UNSLICED, fields_of, frame, in_blocks, launch, lost, q
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
+WAYS = ("alone", "sliced", "unsliced", "unsliced_alone")
 
 
 def three_ways(name: str, uids: Sequence[int] = range(3), tenants: int = 2) -> list[Record]:
@@ -55,17 +53,42 @@ def everything() -> list[Record]:
     return [*records, *launch("convnet_distributed", tenants=1, place={"group": "all"})]
 
 
-def blocks_of(records: list[Record]) -> list[InterferenceBlock]:
-    return interference_blocks(summary_of(records))
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the view, with its ratios, and its rates as a rate, an interval and the number of launches."""
+
+    kept: Kept | None
+    unsliced_kept: Kept | None
+    worth: Kept | None
+    alone: Rate | None
+    sliced: Rate | None
+    unsliced: Rate | None
+    unsliced_alone: Rate | None
+    notes: list[str]
+    baseline: str
 
 
-def lines_of(records: list[Record]) -> dict[tuple[str, str | None], InterferenceLine]:
-    (block,) = blocks_of(records)
-    return {(line.job, line.tenant): line for line in block.lines}
+class Rate(NamedTuple):
+    rate: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def lines_of(records: list[Record]) -> dict[tuple[str, str | None], Line]:
+    lines = interference_lines(summary_of(records))
+    assert len(lines.select("suite", "host").unique()) == 1
+    found = {}
+    for row in lines.to_dicts():
+        ratios = [kept_of(row, kept_fields(name)) for name in RATIOS]
+        sides = ([row[field] for field in rate_fields(name)] for name in WAYS)
+        rates = [None if side[0] is None else Rate(*side) for side in sides]
+        found[row["job"], row["tenant"]] = Line(*ratios, *rates, row["notes"] or [], row["baseline"] or "")
+    return found
 
 
 def printed(records: list[Record], width: int) -> str:
-    return text_of(interference_grid(summary_of(records)), width=width) + "\n"
+    return text_of(interference_view(summary_of(records)), width=width) + "\n"
 
 
 def test_every_number_is_what_pandas_and_scipy_say() -> None:
@@ -91,13 +114,13 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
 
 def test_a_missing_side_is_empty_and_said_and_the_mean_over_jobs_says_of_how_many() -> None:
     summary, lines = summary_of(everything()), lines_of(everything())
-    (block,) = interference_blocks(summary)
+    (mean, *_) = (row for row in interference_view(summary).frame.to_dicts() if row["job"] == "geometric mean")
     vae, convnet = (lines[name, None] for name in ("vae", "convnet"))
     assert "wlm alone, repetition 0: user 1 out_of_memory." in summary.notes
     assert [loss.job for loss in summary.losses].count("wlm.solo") == 1
-    assert block.kept.value == pytest.approx((vae.kept.value * convnet.kept.value) ** 0.5)
-    assert block.jobs == 3
-    rows = rows_of(interference_grid(summary))
+    assert mean["kept"] == pytest.approx((vae.kept.value * convnet.kept.value) ** 0.5)
+    assert len([who for _, who in lines if who is None]) == 3
+    rows = rows_of(interference_view(summary))
     assert [row["jobs"] for row in rows if row["job"] == "geometric mean"] == ["2", "1", "1"]
     assert apart(summary) == []
 
@@ -177,12 +200,12 @@ def test_alone_in_another_slice_or_in_one_held_otherwise_is_no_denominator() -> 
         alone = [replace(record, isolation=isolations[record.tenant]) for record in solo("vae")]
         lines = lines_of([*launch("vae"), *alone])
         assert [lines["vae", who].kept is None for who in (None, "0", "1")] == without
-        assert lines["vae", None].notes == (f"alone: {reason}",)
+        assert lines["vae", None].notes == [f"alone: {reason}"]
 
 
 def test_another_host_is_another_machine() -> None:
     records = [*launch("vae"), *solo("vae"), *launch("vae", place=UNSLICED | {"hostname": "node2"})]
-    assert [block.host for block in blocks_of(records)] == ["node1"]
+    assert {*interference_lines(summary_of(records))["host"]} == {"node1"}
     said = "vae: in slices it ran as baselines on node1, without as baselines on node2; those are never compared."
     assert apart(summary_of(records)) == [said]
 
@@ -191,14 +214,14 @@ def test_slices_are_worth_something_without_anybody_alone() -> None:
     line = lines_of([*launch("vae"), *launch("vae", 0, 2, 1000, place=UNSLICED)])["vae", None]
     assert line.kept is None
     assert line.worth.value == pytest.approx(2)
-    assert blocks_of([*launch("vae"), *launch("cart", place=UNSLICED)]) == []
+    assert interference_lines(summary_of([*launch("vae"), *launch("cart", place=UNSLICED)])).is_empty()
 
 
 def test_the_table() -> None:
     text = printed(everything(), 80)
     check_golden(GOLDEN / "interference-80.txt", text)
     assert all(len(line) <= 80 for line in text.splitlines()[:-1] if not line.startswith("  "))
-    check_golden(GOLDEN / "interference.md", markdown(interference_grid(summary_of(everything()))))
+    check_golden(GOLDEN / "interference.md", markdown(interference_view(summary_of(everything()))))
     heading = printed([*launch("vae"), *solo("vae")], 80).splitlines()[1]
     assert not any(word in heading for word in ("worth", "no slices")), "nothing ran without slices"
 
@@ -213,19 +236,19 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     spans = [[100 * end for end in (kept.value, *kept.interval)] for kept in shares if kept.interval]
     assert len(spans) == 2
     for width in (80, 200):
-        text = text_of(jobs_grid(summary), width=width)
+        text = text_of(jobs_view(summary), width=width)
         assert all("  {:.0f} % ({:.0f}-{:.0f})  ".format(*span) in text for span in spans)
     assert "kept: the rate over the rate alone, in brackets its 95 % interval, of 3 launches." in text
     once = summary_of([*launch("vae"), *solo("vae", mean_ms=450)])
     assert re.search(
-        r"  90 % \(\d\d-\d\d\)  .* of 20 observations of one launch\.", text_of(jobs_grid(once)), re.DOTALL
+        r"  90 % \(\d\d-\d\d\)  .* of 20 observations of one launch\.", text_of(jobs_view(once)), re.DOTALL
     )
-    assert "kept" not in text_of(jobs_grid(summary_of(launch("vae"))))
-    first = rows_of(jobs_grid(summary))[0]
+    assert "kept" not in text_of(jobs_view(summary_of(launch("vae"))))
+    first = rows_of(jobs_view(summary))[0]
     assert float(first["interference_low"]) <= 0.1 <= float(first["interference_high"])
     alone = [one for uid in (3, 4, 5, 6) for one in solo("vae", uid, mean_ms=450)]
     unpaired = summary_of([*(one for uid in range(3) for one in launch("vae", uid)), *alone])
-    row = rows_of(jobs_grid(unpaired))[0]
+    row = rows_of(jobs_view(unpaired))[0]
     assert (row["interference_n"], row["interference_over"]) == ("3", "launches")
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cotenant.report import numbers
-from cotenant.report.kept import around, counted, kept_values, percents, shown
-from cotenant.stats.kept import Kept
+from cotenant.report.kept import around, counted, kept_fields, kept_of, kept_values, percents, shown
+from cotenant.stats.kept import Kept, Over
 
 SURE, TWICE, SINGLE = Kept(0.9, (0.85, 0.95), 8), Kept(0.9, None, 2, "launches"), Kept(0.9, None, 1, "launches")
 
@@ -19,5 +24,13 @@ def test_a_share_is_shown_with_its_interval_or_with_the_reason_why_there_is_none
 
 def test_programs_read_both_ends_by_name() -> None:
     values = {"kept": 0.9, "kept_low": 0.85, "kept_high": 0.95, "kept_n": 8, "kept_over": "rounds"}
-    assert kept_values(SURE, "kept") == values
-    assert kept_values(TWICE, "kept")["kept_low"] is None
+    assert kept_values(SURE, kept_fields("kept")) == values
+    assert kept_values(TWICE, kept_fields("kept"))["kept_low"] is None
+    assert kept_of(dict.fromkeys(kept_fields("kept")), kept_fields("kept")) is None
+
+
+@given(st.floats(0.01, 2.0), st.tuples(st.floats(0.01, 1.0), st.floats(1.0, 2.0)) | st.none(), st.integers(1, 99))
+def test_a_row_has_all_of_a_share(value: float, interval: tuple[float, float] | None, n: int) -> None:
+    for over in get_args(Over):
+        share = Kept(value, interval, n, over)
+        assert kept_of(kept_values(share, kept_fields("x")), kept_fields("x")) == share

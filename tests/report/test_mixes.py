@@ -16,11 +16,11 @@ from commands.calling import refusal
 from cotenant.commands.report import main as report
 from cotenant.findings.rules import with_findings
 from cotenant.report.answer import answer, sentences, shares_of
-from cotenant.report.beside import MixBlock, mix_blocks, outside_pairs, pair_matrices
-from cotenant.report.beside_views import mix_grid, pairs_grid, pairs_sentence
-from cotenant.report.interference import interference_blocks
+from cotenant.report.beside import MixBlock, mix_blocks, mix_view
+from cotenant.report.interference import interference_lines
 from cotenant.report.meters import courses
 from cotenant.report.page import page
+from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence, pairs_view
 from cotenant.report.renderers import markdown
 from cotenant.report.tables import tables
 from cotenant.results.record import Record, SharedDevice
@@ -95,8 +95,7 @@ def test_a_mix_that_ran_again_and_lost_a_user_does_not_hide_its_first_run() -> N
     """Its survivors would stand beside the lost user's first run."""
     first, alone_too = mix(TWO), baselines("vae", "wlm")
     again = only([*first, *mix((("vae", 0.4), ("wlm", 0.9)), lost=1, second=30), *alone_too])
-    assert again.measures == only([*first, *alone_too]).measures
-    assert again.measures is not None
+    assert again.measures == only([*first, *alone_too]).measures != {}
 
 
 def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
@@ -105,25 +104,25 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     records = [record for uid in uids for record in mix(TWO, uid)] + baselines("vae", "wlm", uids=uids)
     block = only(records)
     found = block.measures
-    users = [(tenant.job, tenant.tenant, tenant.unit, round(tenant.progress.value, 2)) for tenant in block.tenants]
+    users = [(user["job"], user["tenant"], user["unit"], round(user["value"], 2)) for user in block.users]
     assert users == [("vae", "0", "image", 0.8), ("wlm", "1", "token", 0.5)]
-    assert (found.stp.value, found.antt.value) == pytest.approx((1.3, (1 / 0.8 + 1 / 0.5) / 2), rel=0.01)
-    assert (found.fairness.value, found.tax.value) == pytest.approx((0.625, 0.35), rel=0.01)
-    assert (found.worst, found.slices, found.stp.n) == ("1", 2, 4)
-    low, high = found.stp.interval
+    assert (found["stp"].value, found["antt"].value) == pytest.approx((1.3, (1 / 0.8 + 1 / 0.5) / 2), rel=0.01)
+    assert (found["fairness"].value, found["tax"].value) == pytest.approx((0.625, 0.35), rel=0.01)
+    assert (block.worst["tenant"], found["stp"].n) == ("1", 4)
+    low, high = found["stp"].interval
     assert low <= 1.3 * 1.001
     assert high >= 1.3 * 0.999
     assert high / low < 1.01, "the machine's state cancels"
     summary = summary_of(records)
     assert answer(summary).startswith("Beside each other the 2 users of vae+wlm keep 63 % (")
     assert "of what each has alone (quick baseline); least: wlm, 50 % (" in answer(summary)
-    grid = mix_grid(mix_blocks(summary))
+    grid = mix_view(mix_blocks(summary))
     shown = text_of(grid)
     assert all(words in shown for words in ("STP 1.30", "user 1 (wlm)"))
     assert " 1 launch " not in shown
     rows = rows_of(grid)
     measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
-    assert measures["stp"] == pytest.approx(found.stp.value)
+    assert measures["stp"] == pytest.approx(found["stp"].value)
     assert set(measures) == {"stp", "antt", "worst_slowdown", "fairness", "tax"}
 
 
@@ -131,11 +130,11 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
     assert mix_blocks(summary) is mix_blocks(summary), "made once"
     (block,) = mix_blocks(summary)
-    assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
-    kept = block.tenants[1].progress
-    assert block.measures.worst_slowdown == kept.inverse(), "what is kept is one number with one interval"
+    assert block.measures["tax"].value == pytest.approx(-0.3, abs=0.01)
+    kept = block.shares[1]
+    assert block.measures["worst_slowdown"] == kept.inverse(), "what is kept is one number with one interval"
     assert kept.within
-    grid = mix_grid([block])
+    grid = mix_view([block])
     assert all(words in text_of(grid) for words in ("share kept", " 20 observations "))
     assert "; measured once" in answer(summary)
     assert float(rows_of(grid)[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
@@ -144,14 +143,16 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
 def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_part() -> None:
     """Two users share a device; a third user has a device of its own."""
     block = only([*mix(TWO, share=BOTH), *baselines("vae", "wlm")])
-    assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
-    assert [tenant.entitlement for tenant in block.tenants] == [0.5, 0.5]
-    assert "2 of them have the same device" in text_of(mix_grid([block]))
+    assert block.measures["tax"].value == pytest.approx(-0.3, abs=0.01)
+    assert " of 1 slices;" in text_of(mix_view([block]))
+    assert [user["entitlement"] for user in block.users] == [0.5, 0.5]
+    assert "2 of them have the same device" in text_of(mix_view([block]))
     shared, apart = (mix([*TWO, ("loader", 1.0)], share=share) for share in (BOTH, OWN))
     of_all = {"stands_for": [0, 1, 2]}
     lone = [record for job in ALONE_MS for record in quick(job, 0, ALONE_MS[job], place=of_all, part=part(job))]
     uneven = only([*shared[:2], apart[2], *lone])
-    assert (uneven.measures.slices, [tenant.sharers for tenant in uneven.tenants]) == (2, [2, 2, 1])
+    assert " of 2 slices;" in text_of(mix_view([uneven]))
+    assert [user["sharers"] for user in uneven.users] == [2, 2, 1]
 
 
 def on_device(record: Record, watts: float) -> Record:
@@ -165,11 +166,11 @@ def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() 
     records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=BOTH)]
     records += [on_device(*of) for of in zip(baselines("vae", "wlm"), (100.0, 300.0), strict=True)]
     block = only(records)
-    assert block.energy.value == pytest.approx(260 / 200, rel=0.01)
-    assert "energy 1.3" in text_of(mix_grid([block]))
-    measures = {row["measure"]: row["value"] for row in rows_of(mix_grid([block]))}
+    assert block.measures["energy"].value == pytest.approx(260 / 200, rel=0.01)
+    assert "energy 1.3" in text_of(mix_view([block]))
+    measures = {row["measure"]: row["value"] for row in rows_of(mix_view([block]))}
     assert float(measures["energy"]) == pytest.approx(1.3, rel=0.01)
-    assert only([*mix(TWO), *baselines("vae", "wlm")]).energy is None
+    assert only([*mix(TWO), *baselines("vae", "wlm")]).measures.get("energy") is None
 
 
 OTHER = {"isolation": replace(ISOLATION, backend="affinity")}
@@ -191,11 +192,11 @@ OTHER = {"isolation": replace(ISOLATION, backend="affinity")}
 )
 def test_what_makes_the_measures_unknown_is_named_and_no_number_stands_there(records: list[Record], why: str) -> None:
     block = only(records)
-    assert block.measures is None
+    assert block.measures == {}
     assert any(why in note for note in block.notes), block.notes
-    assert all(tenant.progress is None for tenant in block.tenants)
+    assert block.shares == []
     assert answer(summary_of(records)).startswith("What the users of vae+wlm keep beside each other is not known: ")
-    lines = text_of(mix_grid([block])).splitlines()
+    lines = text_of(mix_view([block])).splitlines()
     assert not any("STP " in line for line in lines if "of / alone" not in line)
 
 
@@ -214,7 +215,7 @@ def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs
     assert lines["wlm"].evenness is None, "Jain's index of a job with itself alone"
     assert lines["vae"].evenness.worst_over_best == pytest.approx(0.75, rel=0.01)
     assert shares_of(summary) == []
-    assert interference_blocks(summary) == []
+    assert interference_lines(summary).is_empty()
     assert tables(summary.jobs, [System("any", "Some Processor", 1)]) == {}
     # A program that calls different work by one name has no sum either.
     alike = [replace(record, mix="", neighbours=[], name="lab") for record in mix(TWO)]
@@ -256,8 +257,9 @@ def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
         assert matrix.shares[victim, neighbour].kept.value == pytest.approx(kept(victim, neighbour), rel=0.01)
     assert matrix.sensitivity("vae") == pytest.approx(sum(kept("vae", other) for other in ALONE_MS), rel=0.01)
     assert matrix.noise("vae") == pytest.approx(sum(kept(other, "vae") for other in ALONE_MS), rel=0.01)
-    grid = pairs_grid(summary_of(pairs()))
-    shades = [cell.heat for row in grid.shown_rows for cell in row.cells.values() if cell.heat is not None]
+    grid = pairs_view(summary_of(pairs()))
+    cells = [column.cell(row) for group in grid.groups for row in group.rows for column in grid.columns]
+    shades = [cell.heat for cell in cells if cell.heat is not None]
     assert len(shades) == 9
     assert shades[0] == min(shades) < max(shades) == shades[-1], "the less is kept the darker"
     assert len(rows_of(grid)) == 9
@@ -287,23 +289,23 @@ def test_what_may_be_all_and_what_is_suspect_is_marked() -> None:
     records[1] = replace(records[1], findings=[*records[1].findings, BUSY])
     for number, ((one, other), (first, second)) in enumerate(shares.items()):
         records += mix([(one, first), (other, second)], second=number)
-    (matrix,) = pair_matrices(summary_of(records))
+    view = pairs_view(summary_of(records))
     cells = {
-        (victim, neighbour): cell.text
-        for row, victim in zip(pairs_grid(summary_of(records)).shown_rows, matrix.jobs, strict=False)
-        for column, cell in row.cells.items()
-        if (neighbour := column.heading) in matrix.jobs and neighbour != victim
+        (row["job"], column.heading): column.cell(row).text
+        for row in view.groups[0].rows
+        for column in view.columns
+        if {row["job"], column.heading} < {*ALONE_MS} and column.heading != row["job"]
     }
     assert len(cells) == 6
     assert [pair for pair, cell in cells.items() if cell[0] == "~"] == [("vae", "wlm")]
     # The baseline of wlm is suspect.
     assert {pair for pair, cell in cells.items() if cell[-1] == "?"} == {("wlm", "vae"), ("wlm", "loader")}
-    lines = rows_of(pairs_grid(summary_of(records)))
+    lines = rows_of(pairs_view(summary_of(records)))
     rows = {(line["victim"], line["neighbour"]): line["doubts"] for line in lines}
     assert (rows["wlm", "vae"], rows["vae", "wlm"]) == ("foreign_load", "")
-    shown = text_of(mix_grid(mix_blocks(summary_of(records))))
+    shown = text_of(mix_view(mix_blocks(summary_of(records))))
     assert "clean, suspect alone" in shown
-    assert "~" not in text_of(pairs_grid(summary_of(pairs())))
+    assert "~" not in text_of(pairs_view(summary_of(pairs())))
 
 
 def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_its_slice() -> None:
@@ -311,7 +313,7 @@ def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_it
     unsliced += mix([("vae", 0.7), ("vae", 0.7)], name="vae+vae", second=9, **UNSLICED)
     summary = summary_of([*pairs(), *unsliced])
     sliced, naive = pair_matrices(summary)
-    head, _, *lines = markdown(pairs_grid(summary)).splitlines()
+    head, _, *lines = markdown(pairs_view(summary)).splitlines()
     assert head.startswith("| suite | host | isolation | job |")
     assert {line.split(" | ")[2] for line in lines} == {"v1", "none"}, "as a file they are one table"
     assert (sliced.isolation, naive.isolation) == ("v1", "none")

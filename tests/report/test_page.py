@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cotenant.report import mlbench, numbers
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.matrix import device_matrix, device_names
 from cotenant.report.page import Against, cards, page
 from cotenant.report.page_jobs import POINTS
@@ -270,8 +270,9 @@ def test_a_card_names_the_least_even_job_beyond_noise_alone() -> None:
     slower = [launch("vae", uid, mean_ms=mean_ms)[at] for uid in range(3) for at, mean_ms in enumerate((300, 330))]
     summary = summary_of(slower)
     (even,) = [card for card in cards(summary) if card.name == "Slowest / fastest user"]
-    row = jobs_grid(summary).shown_rows[0]
-    worst_over_best = next(cell.text for column, cell in row.cells.items() if column.heading == "worst/best")
+    view = jobs_view(summary)
+    (row,) = view.groups[0].each()
+    worst_over_best = next(column.cell(row).text for column in view.columns if column.heading == "worst/best")
     assert even.value == worst_over_best.partition(" ")[0] == "0.900"
 
 

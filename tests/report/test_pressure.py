@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
-from cotenant.report.jobs import jobs_grid
-from cotenant.report.pressure import PressureCurve, pressure_curves, pressure_grid, words_of
+from cotenant.report.jobs import jobs_view
+from cotenant.report.pressure import PressureCurve, pressure_curves, pressure_view, words_of
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from report.making import LEVELS, UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
 
 
-def curves(records: Sequence[Record]) -> list[PressureCurve]:
+def curves(records: Sequence[Record]) -> Sequence[PressureCurve]:
     return pressure_curves(summary_of(records))
 
 
@@ -50,10 +50,10 @@ def test_without_blocks_and_without_slices_it_is_what_a_launch_alone_has() -> No
     (found,) = curves([*pressed, *alone])
     assert shares(found) == pytest.approx([0.9] * 4, rel=0.02)
     (unsliced,) = curves(beside_dram(**UNSLICED))
-    assert unsliced.conditions.isolation == "none"
+    assert unsliced.isolation == "none"
     assert shares(unsliced) == pytest.approx([1, 0.9, 0.8, 0.7])
     both = curves([*beside_dram(), *beside_dram(1, **UNSLICED)])
-    assert [each.conditions.isolation for each in both] == ["v1", "none"]
+    assert [each.isolation for each in both] == ["v1", "none"]
 
 
 def test_levels_under_another_torch_are_a_curve_of_their_own_and_it_is_said() -> None:
@@ -74,7 +74,7 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
     assert (alone.jobs, len(alone.records), len(alone.pressed)) == ((), 0, 8)
     (note,) = alone.notes
     assert note == "8 records beside neighbours of known pressure: --table pressure has their curves."
-    assert jobs_grid(alone).rows == []
+    assert jobs_view(alone).frame.is_empty()
     failed = [pressed[0], replace(pressed[1], completed=False, outcome="failed", message="x")]
     lost = [replace(record, comparable=False) for record in failed]
     assert summary_of(lost).pressed == (), "beside one that died there is no curve"
@@ -82,10 +82,10 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
 
 def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
     records = beside_dram()
-    tables = [grid for grid in suite_grids(summary_of(records)) if grid.rows]
-    assert [[row["level"] for row in rows_of(grid)] for grid in tables] == [[str(level) for level in LEVELS]]
-    first = pressure_grid(curves(records))
-    assert first.fields[:5] == ("suite", "host", "job", "isolation", "resource")
+    (table,) = (view for view in suite_grids(summary_of(records)) if len(view.rows))
+    assert [row["level"] for row in rows_of(table)] == [str(level) for level in LEVELS]
+    first = pressure_view(curves(records))
+    assert [*first.fields][:5] == ["suite", "host", "job", "isolation", "resource"]
     assert "100 %" in text_of(first, width=120)
     rows = rows_of(first)
     seen = [(int(row["level"]), row["kept_over"], row["kept_n"]) for row in rows]
@@ -106,7 +106,7 @@ def test_sentences_for_what_is_no_loss_and_no_curve() -> None:
     (none,) = curves([replace(record, kept=None) for record in beside_dram()])
     assert none.curve is None
     assert "nothing is known of it at any level" in words_of(none)
-    assert pressure_grid([none]).rows == []
+    assert len(pressure_view([none]).frame) == 0
 
 
 def test_a_pressure_not_reached_and_a_neighbour_that_died_are_named(tmp_path: Path, capsys: Capture) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cotenant.frames import pl
-from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
+from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_view
 from cotenant.report.renderers import as_csv, as_json, html, markdown, terminal
 from cotenant.report.view import Cell, Column, Row, RowGroup, View, measured, with_ends
 from cotenant.stats.verdict import Verdict
@@ -103,7 +103,7 @@ def test_what_folds_keeps_its_colour() -> None:
 def test_a_narrow_terminal_cuts_no_number(width: int) -> None:
     note = "A and B are the same launches; 5 launches a side would tell"
     compared = JobComparison("convnet_distributed_fp16", Verdict.UNCLEAR, 1.183e6, 1.183e6, None, note)
-    text = printed([comparison_grid(SuiteComparison((compared,), None, ()))], width)
+    text = printed([comparison_view(SuiteComparison((compared,), None, ()))], width)
     assert text.count("1.183M") == 2
     assert " ".join(text.split()).count(note) == 1
 
@@ -162,15 +162,15 @@ def test_programs_read_rows_and_the_meanings_of_their_columns() -> None:
         "rows": [{name: line("vae").get(name) for name in FIELDS}],
         "notes": ["left out"],
         "sentences": ["said"],
-        "parts": [
-            {
+        "parts": {
+            "more": {
                 "schema": "cotenant-view-1",
                 "view": "more",
                 "columns": {"at": "a time"},
                 "rows": [{"at": "2026-01-02T00:00:00Z"}],
                 "notes": [],
             }
-        ],
+        },
     }
     assert json.loads(as_json(View("empty", FIELDS)))["rows"] == []
     with pytest.raises(ValueError, match="JSON"):

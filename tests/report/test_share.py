@@ -12,7 +12,7 @@ from commands.calling import Capture, call, write
 from cotenant.report.numbers import ONCE
 from cotenant.report.page import page
 from cotenant.report.page_beside import sharing
-from cotenant.report.share import share_grid, share_points
+from cotenant.report.share import share_points, share_view
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, SharedDevice
@@ -45,8 +45,8 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     for mode, users in POINTS:
         write(tmp_path / f"{mode}-{users}", [one for uid in range(3) for one in shared(mode, users, uid)])
     points = share_points(rows_in(tmp_path))
-    grid = share_grid(points)
-    assert [group.title for group in grid.groups] == ["vae"]
+    grid = share_view(points)
+    assert [group.title for group in grid.shown] == ["vae"]
     rows = rows_of(grid)
     assert [(row["mode"], int(row["sharers"])) for row in rows] == POINTS
     for row in rows:
@@ -83,20 +83,20 @@ def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) 
     records = [served(2, uid, 300, 40) + served(2, uid, 200, 4, solo=True) for uid in range(3)]
     write(tmp_path / "of-2", [one for of_uid in records for one in of_uid])
     (point,) = share_points(rows_in(tmp_path))
-    assert (point.energy.value, point.energy.n) == (pytest.approx(1.5), 3)
+    assert (point["energy"], point["energy_n"]) == (pytest.approx(1.5), 3)
     rates = [sum(one.statistics.median for one in of_uid[:2]) for of_uid in records]
-    assert point.joules_per_item == pytest.approx(geometric_mean(300 / rate for rate in rates))
-    (row,) = rows_of(share_grid([point]))
+    assert point["joules_per_item"] == pytest.approx(geometric_mean(300 / rate for rate in rates))
+    (row,) = rows_of(share_view([point]))
     numbers = [float(row[name]) for name in ("energy", "step_p99_ns", "alone_step_p99_ns")]
     assert numbers == [pytest.approx(1.5), 40e6, 4e6]
-    text = text_of(share_grid([point]), width=300)
+    text = text_of(share_view([point]), width=300)
     assert all(words in text for words in ("2, 3, 40 ms", "2, 3, 4 ms", "joules of the devices"))
 
 
 def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
     write(tmp_path / "2", [*launch("vae", 0, 4, 400.0, place={"sharers": 2}), *solo("vae", 0, 4, 180.0)])
     write(tmp_path / "4", launch("vae", 0, 4, 900.0, place={"sharers": 4}))
-    grid = share_grid(share_points(rows_in(tmp_path)))
+    grid = share_view(share_points(rows_in(tmp_path)))
     text = text_of(grid, width=220)
     assert ONCE in text
     assert "slices, K = 4: vae was not measured alone: --baseline blocks, or whole" in text
@@ -117,7 +117,7 @@ def test_an_instance_is_a_whole_device(tmp_path: Path) -> None:
     of_instance = {"share": SharedDevice("mig", "mig", 1, 1 / 7, None, "", None)}
     apart = [*launch("vae", 0, 2, ALONE_MS, place=of_instance), *solo("vae", 0, 2, ALONE_MS, place=of_instance)]
     write(tmp_path / "mig", apart)
-    (instances,) = rows_of(share_grid(share_points(rows_in(tmp_path))))
+    (instances,) = rows_of(share_view(share_points(rows_in(tmp_path))))
     assert (instances["mode"], float(instances["stp"])) == ("mig", pytest.approx(2, rel=0.01))
 
 

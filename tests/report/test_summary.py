@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.finding import warning
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_view
 from cotenant.report.renderers import markdown
 from cotenant.report.summary import per_tenant, scores
 from cotenant.results.targets import Target
@@ -112,7 +112,7 @@ def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
 
 
 def test_in_a_terminal_and_off_it() -> None:
-    grid = jobs_grid(everything())
+    grid = jobs_view(everything())
     for width in (80, 120):
         text = printed([grid], width)
         check_golden(GOLDEN / f"summary-{width}.txt", text)
@@ -123,4 +123,4 @@ def test_in_a_terminal_and_off_it() -> None:
     text = markdown(grid)
     check_golden(GOLDEN / "summary.md", text)
     assert len({line.replace("\\|", "").count("|") for line in text.splitlines()}) == 1
-    assert printed([jobs_grid(summary_of([]))]) == ""
+    assert printed([jobs_view(summary_of([]))]) == ""

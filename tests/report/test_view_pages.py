@@ -76,7 +76,7 @@ RUN = "--jobs mine/j.json --users 4 --isolation require --outdir out --uid 3"
         ("--name=vae,wlm,ssd -- --skip 2 --lr 1", {}, "--name vae,wlm -- --lr 1 --skip 7"),
         ("--users 2", {"name": "vae.c2"}, "--users 2 --name vae -- --skip 7"),
         ("--mix vae,wlm", {"name": "vae.in.lab"}, "--mix vae,wlm -- --skip 7"),
-        ("--duet vae -- --- --lr 1", {"name": "vae.duet.A"}, None),  # behind -- stands one side
+        ("--duet vae -- --- --lr 1", {"name": "vae.duet.A"}, None),  # one side after --
         ("exec --users 2 -- python s.py", {"suite": "exec"}, None),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from commands.calling import Capture, call, write
 from cotenant.results.openmetrics import ENDED, GAUGES, KEY, LABELS
@@ -16,35 +17,24 @@ from report.making import BUSY, launch, lost, solo
 from results.made import NOON
 
 ROOT = Path(__file__).parents[2]
-SAMPLE = re.compile(r'(cotenant_[a-z0-9_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} ([-+.e\d]+)')
-LABEL = re.compile(r'([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"')
 
 
 def samples(text: str) -> dict[tuple[str, str, str], float]:
-    """Return the value of each series by gauge, job and tenant; assert that every line has the format."""
-    *lines, end = text.splitlines()
-    assert end == "# EOF"
+    """Return the value of each series by gauge, job and tenant, as Prometheus' own parser reads them."""
     read: dict[tuple[str, str, str], float] = {}
-    described: dict[str, set[str]] = {}
-    for line in lines:
-        if line.startswith("# "):
-            word, name, about = line.removeprefix("# ").split(" ", 2)
-            described.setdefault(name, set()).add(word)
-            assert word != "UNIT" or name.endswith(f"_{about}")
-            continue
-        found = SAMPLE.fullmatch(line)
-        assert found, line
-        labels = dict(LABEL.findall(found[2]))
-        assert {"TYPE", "HELP"} <= described[found[1]], "described before its first sample"
-        key = found[1].removeprefix("cotenant_"), labels["benchmark"], labels["tenant"]
-        assert key not in read, "a series has one sample"
-        read[key] = float(found[3])
+    for family in text_string_to_metric_families(text):
+        assert (family.type, bool(family.documentation)) == ("gauge", True)
+        assert family.unit or not family.name.endswith(("_ratio", "_seconds", "_per_second"))
+        for sample in family.samples:
+            key = sample.name.removeprefix("cotenant_"), sample.labels["benchmark"], sample.labels["tenant"]
+            assert key not in read, "a series has one sample"
+            read[key] = sample.value
     return read
 
 
 def exported(capsys: Capture, records: Path) -> dict[tuple[str, str, str], float]:
     path = records.with_name("rows.prom")
-    assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
+    assert call(capsys, "export", records, "--format", "openmetrics", "--out", path)[0] == 0
     return samples(path.read_text())
 
 

@@ -133,7 +133,7 @@ def test_the_line_of_the_job_that_is_wrong_and_one_called_like_a_cell_of_another
     bad = '{"name": "gan",\n  "cmd": "x",\n  "args": {"--lr": null}}'
     assert refused(written(f"[{JOB},\n\n  {bad}]")).startswith(":3:3: job 'gan': '--lr': a value is null.")
     jobs = [{"name": "a", "cmd": "x", "args": {"--x": [1, 2]}}, {"name": "a.c2", "cmd": "x"}]
-    assert "job 'a.c2' is called like a cell of 'a'. Rename one." in refused(written(json.dumps(jobs)))
+    assert "job 'a.c2' has the name of a cell of 'a'. Rename one." in refused(written(json.dumps(jobs)))
 
 
 def test_long_texts_are_shortened(written):

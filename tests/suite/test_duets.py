@@ -24,7 +24,7 @@ def test_a_side_has_the_words_before_or_behind_the_dashes_also_none() -> None:
 def test_other_than_one_between_is_a_sentence(words: list[str], number: str) -> None:
     with pytest.raises(CotenantError) as wrong:
         duet_of("vae", words)
-    assert wrong.value.sentence == f"--duet compares two, and behind -- stands {number} --- between them."
+    assert wrong.value.sentence == f"--duet compares two, and there is {number} --- after -- between them."
     assert "--duet vae -- --batch-size 64 --- --batch-size 128" in wrong.value.remedy
 
 

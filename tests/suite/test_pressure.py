@@ -44,11 +44,11 @@ def test_each_chosen_job_is_paired_with_each_level_of_each_neighbour_and_runs_no
     [
         (["--pressure", "dram:"], "'' are no levels"),
         (["--pressure", "dram:0"], "level 0 is a neighbour at rest"),
-        (["--pressure", "dram", "--baseline", "none"], "a curve is what it keeps of that"),
+        (["--pressure", "dram", "--baseline", "none"], "a curve is relative to that rate"),
         (["--pressure", "dram:0,101"], "different percentages, 1 to 100"),
         (["--pressure", "dram:-5,0"], "different percentages, 1 to 100"),
         (["--pressure", "dram:0,50,50"], "different percentages, 1 to 100"),
-        (["--pressure", "dram", "--users", "3"], "--pressure: these launches are of two"),
+        (["--pressure", "dram", "--users", "3"], "--pressure: these launches have two"),
         (["--pressure", "pcie:50"], "--pressure pcie was removed"),
         (["--pairs", "vae,wlm", "--mix", "vae,wlm"], "--mix is one launch and --pairs are several"),
         (["--pairs", " "], "--pairs names no job"),
@@ -81,7 +81,7 @@ def test_a_job_file_names_pairs(tmp_path: Path) -> None:
     assert (len(made.jobs), made.users, made.baseline) == (3, 2, "blocks")
     (pairs,) = options("--jobs", str(path), "--name", "pairs").mixes
     assert [mix.name for mix in pairs.apart] == ["vae+wlm", "vae+loader", "wlm+loader"]
-    with pytest.raises(CotenantError, match="pairs: these launches are of two"):
+    with pytest.raises(CotenantError, match="pairs: these launches have two"):
         options("--jobs", str(path), "--users", "4")
     for wrong, sentence in (
         ({"name": "pairs", "pairs": ["vae"]}, "'pairs' names one job"),

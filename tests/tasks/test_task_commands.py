@@ -169,4 +169,4 @@ def test_a_runner_passes_on_that_a_device_was_asked_for(loose: Suites) -> None:
     assert (ended.returncode, loose.outcomes()) == (1, ["unsupported"])
     (record,) = loose.records()
     assert "sees no device, and USE_CUDA=1 asks for one. " in record["message"]
-    assert record["message"].endswith("For numbers of the processor say --no-cuda.")
+    assert record["message"].endswith("To measure the processor, use --no-cuda.")

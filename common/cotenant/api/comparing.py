@@ -52,10 +52,12 @@ def compare(
     if margin is not None and not 0 < margin < 1:
         raise CotenantError(f"A margin of {margin} does not lie between 0 and 1.", "2 % is 0.02.")
     if margin is not None and noise is not None:
-        raise CotenantError("margin and noise both say which difference counts as none.", "Give one of them.")
+        raise CotenantError(
+            "margin and noise both set the largest difference that counts as none.", "Give one of them."
+        )
     if unknown := sorted({*allow} - {*differences_allowed()}):
         raise CotenantError(
-            f"No difference is called '{unknown[0]}'.", f"There are {', '.join(differences_allowed())}."
+            f"There is no difference named '{unknown[0]}'.", f"There are {', '.join(differences_allowed())}."
         )
     say = tell or (lambda sentence: None)
     rows_a, rows_b = (_rows(source, say) for source in (a, b))

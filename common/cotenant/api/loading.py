@@ -1,4 +1,4 @@
-"""Loads the records of some places as a result: all, or those of a suite or of jobs."""
+"""Loads the records of some places as a result: all, or the records of a suite or of jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cotenant.frames import pl
 from cotenant.results.columns import JOB
 from cotenant.results.table import AT, Rows
 
-OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
+OF_EXPORTS = "observations, timelines, samples of meters and the sentences of findings are in the records only."
 
 
 def load(
@@ -59,5 +59,5 @@ def names_in(names: str | Iterable[str]) -> list[str]:
 def _of_jobs(frame: pl.DataFrame, patterns: Sequence[str]) -> pl.DataFrame:
     names = frame.select(JOB).to_series().unique(maintain_order=True).to_list()
     if suites := set(patterns).intersection(frame["suite"]).difference(names):
-        raise CotenantError(f"{min(suites)} is a suite there, and no job.", f"--suite {min(suites)} chooses it.")
+        raise CotenantError(f"{min(suites)} is a suite there, not a job.", f"--suite {min(suites)} chooses it.")
     return frame.filter(JOB.is_in(chosen_jobs(names, patterns)))

@@ -171,7 +171,7 @@ def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:
 
 
 def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> dict[int, list[Document]]:
-    """Return each node's devices with their tenants; under -1 those of an unknown node if there are several nodes."""
+    """Return each node's devices with their tenants; under -1 devices of an unknown node if there are several nodes."""
     nodes = {node.id for node in machine.nodes} | {processor.node for processor in machine.processors}
     devices: defaultdict[int, list[Document]] = defaultdict(list)
     for device in machine.accelerators:

@@ -1,4 +1,4 @@
-"""Reads the records of some places, and chooses those of a suite, of jobs and of a class."""
+"""Reads the records of some places, and chooses the records of a suite, of jobs and of a class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tell = Callable[[str], object]
 def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
     """Read all records of some places, and tell of each file that is no record. Also returns these sentences.
 
-    Raises CotenantError where there is no record.
+    Raises CotenantError if there is no record.
     """
     records = read_records(list(places))
     skipped = skipped_sentences(records.skipped)
@@ -41,7 +41,7 @@ def refused(table: Table) -> list[str]:
 
 
 def unvouched(count: int, of: int) -> list[str]:
-    """Return a sentence on the records that no journal has, if there are some."""
+    """Return a sentence on the records that no journal has, if there are any."""
     said = f"No journal vouches for {count:,} of {many(of, 'record')}: it stands beside records as {FILE}; copy both."
     return [said] if count else []
 

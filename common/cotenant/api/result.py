@@ -41,7 +41,7 @@ class JobResult:
     """One job: its rates, and the shares that its users keep."""
 
     name: str
-    """Its name, and the difference where its launches did different work."""
+    """The job's name, with the difference if its launches did different work."""
     mix: str
     """The jobs that ran beside each other, joined by +; empty for a job that ran beside copies of itself."""
     unit: str
@@ -60,7 +60,7 @@ class JobResult:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The content of records: those of a run, or those that `load` has read.
+    """The content of records: of one run, or of all that `load` has read.
 
     Printed, it is the answer in a sentence; a notebook shows the chart as well.
 
@@ -157,7 +157,7 @@ def _trust(job: JobSummary) -> Trust:
 
 
 def _trust_of(rows: Rows) -> Trust:
-    """Return the worst verdict of records whose rates are in no job's number."""
+    """Return the worst verdict of records with rates that are in no job's number."""
     states = rows.columns("invalid", "completed")
     if states["invalid"].any() or not states["completed"].all():
         return "INVALID"

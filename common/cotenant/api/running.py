@@ -1,4 +1,4 @@
-"""Runs a suite in a process of its own: the command `cotenant run`, whose new records are the result."""
+"""Runs a suite in a process of its own: the command `cotenant run`. Its new records are the result."""
 
 from __future__ import annotations
 

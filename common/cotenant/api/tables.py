@@ -12,26 +12,27 @@ from rich.console import Console
 from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError
 from cotenant.frames import pl
-from cotenant.report.beside import mix_blocks
-from cotenant.report.beside_views import mix_grid, pairs_grid
+from cotenant.report.beside import mix_blocks, mix_view
 from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Grid
 from cotenant.report.hosts import hosts_view
-from cotenant.report.interference import apart, interference_grid
-from cotenant.report.jobs import jobs_grid
-from cotenant.report.pressure import pressure_curves, pressure_grid
+from cotenant.report.interference import apart, interference_view
+from cotenant.report.jobs import jobs_view
+from cotenant.report.kept_table import kept_view
+from cotenant.report.pairs import pairs_view
+from cotenant.report.pressure import pressure_curves, pressure_view
 from cotenant.report.renderers import html, show
-from cotenant.report.share import share_grid, share_points
+from cotenant.report.share import share_points, share_view
 from cotenant.report.summary import Summary
 from cotenant.report.view import View
 from cotenant.results.table import Rows
 
-TableName = Literal["jobs", "hosts", "interference", "mix", "pairs", "share", "pressure", "duet"]
+TableName = Literal["jobs", "hosts", "kept", "interference", "mix", "pairs", "share", "pressure", "duet"]
 
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
 ALONE = f"{PROGRAM} measures each user alone as well (--baseline); --isolation none runs all without slices."
-SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
-PRESSING = f"{PROGRAM} --name JOB --pressure dram does; of exported rows no curve can be drawn."
+SHARING = f"{PROGRAM} --users 4 --share mps shares a device, --slices 2 processors; each number has its own directory."
+PRESSING = f"{PROGRAM} --name JOB --pressure dram measures one; exported rows hold too little for a curve."
 DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 
 
@@ -45,7 +46,7 @@ class ResultTable:
     """Sentences on rows that cannot be compared."""
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the rows that programs read, with numbers in all their digits: those of `--format csv`."""
+        """Return the rows for programs, with numbers in all their digits, as `--format csv` prints them."""
         if isinstance(self.grid, View):
             return self.grid.frame
         rows = [row.record for row in self.grid.rows if row.record]
@@ -89,32 +90,33 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
 
 
 MAKERS: Mapping[TableName, Maker] = {
-    "jobs": Maker(lambda summary, records: jobs_grid(summary)),
+    "jobs": Maker(lambda summary, records: jobs_view(summary)),
     "hosts": Maker(
         lambda summary, records: hosts_view(summary),
         "All records there are of one host.",
         "Name the directories of several hosts, or one that holds all of them.",
     ),
+    "kept": Maker(lambda summary, records: kept_view(summary), "No job ran beside another.", ALONE),
     "interference": Maker(
-        lambda summary, records: interference_grid(summary),
+        lambda summary, records: interference_view(summary),
         "No job was measured in two ways: alone in its slice, together in slices, together without.",
         ALONE,
         apart,
     ),
-    "mix": Maker(lambda summary, records: mix_grid(mix_blocks(summary)), "No launch was of different jobs.", BESIDE),
+    "mix": Maker(lambda summary, records: mix_view(mix_blocks(summary)), "No launch ran different jobs.", BESIDE),
     "pairs": Maker(
-        lambda summary, records: pairs_grid(summary), "No two pairs of jobs have rates together and alone.", BESIDE
+        lambda summary, records: pairs_view(summary), "No two pairs of jobs have rates together and alone.", BESIDE
     ),
     "share": Maker(
-        lambda summary, records: share_grid(share_points(records)),
+        lambda summary, records: share_view(share_points(records)),
         "No users there shared a device or a slice.",
         SHARING,
     ),
     "pressure": Maker(
-        lambda summary, records: pressure_grid(pressure_curves(summary)),
+        lambda summary, records: pressure_view(pressure_curves(summary)),
         "No job was measured beside a neighbour of known pressure.",
         PRESSING,
     ),
     "duet": Maker(lambda summary, records: duets_grid(summary.in_duets), "No launch there was a duet.", DUET),
 }
-"""The tables of the cost of neighbours, and of the jobs; those of systems side by side have flags of their own."""
+"""The tables of the cost of neighbours, and of the jobs; systems side by side have flags of their own."""

@@ -53,7 +53,7 @@ class Alone(Rendezvous):
         """Everything is answered at once."""
 
     def begin(self, work: Part) -> None:
-        """Take note of the work. Raises CotenantError where its `--report` cannot be written."""
+        """Take note of the work. Raises CotenantError if its `--report` cannot be written."""
         from cotenant.results.store import prepare_directory
 
         self._work = work
@@ -69,7 +69,7 @@ class Alone(Rendezvous):
     def record(self, record: Part) -> Part:
         """Return the record of a finished run, written where `--report` says; all ranks have to ask for it.
 
-        Raises BenchmarkError where a rank no longer answers: without its items there is no rate.
+        Raises BenchmarkError if a rank no longer answers: without its items there is no rate.
         """
         self._of_ranks = self._world.gather(self._observations)
         bad, checked = record["losses_non_finite"], record["losses_checked"]
@@ -78,12 +78,12 @@ class Alone(Rendezvous):
         return self._write("completed", "", record)
 
     def failed(self, outcome: str, message: str) -> None:
-        """Keep the record of a run that ended otherwise, where `--report` says."""
+        """Write the record of a run that ended otherwise to the place that `--report` names."""
         if self._report is not None:
             self._write(outcome, message, {})
 
     def _write(self, outcome: str, message: str, part: Part) -> Part:
-        # Imported here: nothing of it belongs into a measured process before its end.
+        # Imported here: a measured process should not load these modules before its end.
         from cotenant.confidential import by_new_key
         from cotenant.findings.rules import with_findings
         from cotenant.results.build import build_record, load_of, observed_by_ranks

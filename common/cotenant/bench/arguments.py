@@ -79,9 +79,9 @@ def _refuse_taken(cls: type, owner: type, name: str) -> None:
     if name not in vars(owner):
         problem = "without a default"
     elif name in _TAKEN:
-        problem = "and every record has a field of that name"
+        problem = "which is the name of a field of every record"
     elif any(name in vars(base) for base in owner.__mro__[1:]):
-        problem = "and the contract has something of that name"
+        problem = "which is a name of the contract"
     else:
         return
     remedy = f"Write `{name}: ... = <default>`, call it otherwise, or leave the annotation out."
@@ -89,7 +89,7 @@ def _refuse_taken(cls: type, owner: type, name: str) -> None:
 
 
 MEANT = {"--model": "Its model is its own: --name chooses another job, and --jobs scaling takes --model."}
-"""Flags of other suites, and where they are here."""
+"""Other suites' flags, and their equivalents here."""
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 # Places in argparse's namespace that no parameter's name can take.
 _POSITIONAL, _IGNORED = "positional ", "ignored "
@@ -98,9 +98,9 @@ _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of every parameter, the given flags that are accepted without effect, and the parameters given.
+    """The values of all parameters, the ignored flags, and the names of the parameters given.
 
-    `renamed` has a sentence for each other suite's word, which names ours.
+    `renamed` has a sentence for each word of another suite, naming ours.
     """
 
     values: dict[str, Any]
@@ -110,7 +110,7 @@ class Parsed:
 
 
 def parse(cls: type, argv: Sequence[str]) -> Parsed:
-    """Parse `argv` by the parameters of `cls`. Raises CotenantError for anything that is not understood."""
+    """Parse `argv` by the parameters of `cls`. Raises CotenantError for an unknown or malformed word."""
     parameters, parser = declared(cls), _parser(cls)
     argv, renamed = _in_own_words(cls, argv)
     # Intermixed: positionals may stand anywhere between the flags, as a job file's keys do.
@@ -120,7 +120,7 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
         word = unknown[0].partition("=")[0]
         refuse_removed(word)
         raise CotenantError(
-            f"This benchmark knows no argument '{unknown[0]}'.",
+            f"This benchmark has no argument '{unknown[0]}'.",
             MEANT.get(word) or did_you_mean(word, known) or "--help lists its flags.",
         )
     given = {name: value for name, value in vars(namespace).items() if value is not None}
@@ -134,7 +134,7 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
 
 
 def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words with those of other suites replaced, and a sentence for each of these."""
+    """Return the words with other suites' words replaced, and a sentence for each replaced one."""
     aliases = getattr(cls, "aliases", {})
     words: list[str] = []
     for word in argv:
@@ -146,9 +146,9 @@ def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]
 
 
 def _attached(words: Sequence[str], parameters: Mapping[str, tuple[Any, Flag]]) -> list[str]:
-    """Return the words with its optional word attached to a flag, so that no positional behind it is taken for that.
+    """Return the words with each flag's optional word attached, so that a following positional is not taken for it.
 
-    The first of its words is attached to a flag that stands alone.
+    A flag without its optional word gets the first one.
     """
     optional = {
         spelling: choices
@@ -166,7 +166,7 @@ def _attached(words: Sequence[str], parameters: Mapping[str, tuple[Any, Flag]]) 
 
 
 def _optional_words(kind: Any) -> tuple[str, ...]:
-    """Return the words that may stand behind a switch, declared as `bool | Literal[...]`; none for any other kind."""
+    """Return the words that may follow a switch, declared as `bool | Literal[...]`; none for any other kind."""
     members = get_args(kind)
     return get_args(members[1]) if members[:1] == (bool,) and len(members) == 2 else ()
 

@@ -1,4 +1,4 @@
-"""Watches single steps: two of the warm-up, and one at each audit, between observations or behind the last.
+"""Watches single steps: two of the warm-up, and one at each audit, between observations or after the last.
 
 A watched step is a step of the training like any other, on the next batch; nothing of it is timed or undone.
 """
@@ -26,20 +26,20 @@ BATCHES_AN_AUDIT = 25
 def borders(number: int, repeat: int) -> list[int]:
     """Return after how many of `repeat` observations of `number` batches audits are due, besides the last one.
 
-    They follow from the amount alone: all ranks make the same, and one seed has the same losses each time.
+    Only the amount decides: all ranks make the same audits, and one seed has the same losses each time.
     """
     wanted = min(MOST_BETWEEN, repeat - 1, number * repeat // BATCHES_AN_AUDIT)
     return [repeat * (audit + 1) // (wanted + 1) for audit in range(wanted)]
 
 
 class Auditor:
-    """Compares the products of audits with those of the last step that was watched in the warm-up.
+    """Compares the products of audits with the last step watched in the warm-up.
 
     The first step may do more than others: validation, or weights that start from its batch.
 
-    `step` is the benchmark's own, eager one. `dtype` and `described` are of the products and the optimizers that the
-    warm-up was seen to use, `updates_of_batch` are the updates that each step of the warm-up made; 0 if these are
-    unequal, or if steps are said to differ.
+    `step` is the benchmark's own, eager step. `dtype` and `described` describe the products and the optimizers of the
+    warm-up; `updates_of_batch` is the number of updates of each warm-up step, 0 if it varies or if steps are said to
+    differ.
     """
 
     def __init__(self, benchmark: Benchmark, run: Run, step: StepFunction) -> None:
@@ -49,7 +49,7 @@ class Auditor:
         self.counted = FlopCount()
         self.updates_of_batch = 0
         self.after: list[int] = []
-        """After how many observations each audit was made."""
+        """The number of observations before each audit."""
         self._cost_ns: list[int] = []
         self._dtypes: set[str] = set()
         self._even = True
@@ -59,7 +59,7 @@ class Auditor:
         return self.counted.dtype
 
     def watch(self, batch: Any) -> Tensor | None:
-        """Do a step of the warm-up, in the place of one watched before; return its loss."""
+        """Do a step of the warm-up, replacing an earlier watched one; return its loss."""
         self._batch, self.counted = batch, FlopCount()
         with watched_updates(self._run) as optimizers:
             loss = self._watched(batch, self.counted)
@@ -68,11 +68,11 @@ class Auditor:
         return loss
 
     def expect(self, updates: set[int]) -> None:
-        """Take the numbers of updates of the warm-up's steps for those of each batch, if they are equal."""
+        """Expect of each batch as many updates as the warm-up's steps made, if these were equal."""
         self.updates_of_batch = updates.pop() if len(updates) == 1 and not self._run.uneven else 0
 
     def audit(self, batch: Any, observations: int) -> None:
-        """Watch a step on `batch`, behind so many observations."""
+        """Watch a step on `batch`, after this many observations."""
         start_ns, counted = clock_ns(), FlopCount()
         self._watched(batch, counted)
         self._run.chosen.synchronize()
@@ -85,13 +85,13 @@ class Auditor:
         self._cost_ns.append(clock_ns() - start_ns)
 
     def _watched(self, batch: Any, counted: FlopCount) -> Tensor | None:
-        """Do a step, eagerly: in compiled code nobody sees the products."""
+        """Do a step, eagerly: products in compiled code are not seen."""
         with torch.compiler.set_stance("force_eager"), counted:
             return self._step(self._run, batch)
 
     @property
     def _is_one_model(self) -> bool:
-        """Whether all operations are seen: of replicas the threads of some are, and of others not."""
+        """Whether all operations are seen: with replicas only some threads are."""
         return self._run.observed.get("replicas", 1) == 1
 
     def results(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Auditor:
         }
 
     def operations(self) -> dict[str, Any]:
-        """Return the operations of one step, as counted in the warm-up and by the benchmark's own closed form."""
+        """Return the operations of one step, as counted in the warm-up and by the benchmark's closed form."""
         counted = self.counted.total if self._is_one_model and self._even and not self._run.uneven else None
         return {
             "flops_per_step": counted,

@@ -1,4 +1,4 @@
-"""A benchmark's batches without end, and how many items each counts."""
+"""A benchmark's endless batches, and the number of items of each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cotenant.errors import CotenantError
 
 
 class Batches:
-    """The batches of a benchmark from `first` on, in `endless`, and `items`, which counts those of one.
+    """The batches of a benchmark: `first`, then `endless`; `items` counts the items of a batch.
 
     `resident`: every batch is the first one. Raises MissingDataError for an input without a batch, and CotenantError
-    for one whose items cannot be counted.
+    if its items cannot be counted.
     """
 
     def __init__(self, benchmark: Benchmark, run: Run) -> None:
@@ -39,7 +39,7 @@ class Batches:
         run = self._run
         run.heeded.add("cached_batch")
         self.resident = True
-        # Nothing holds the source of input any more: its processes end before READY.
+        # The source of input is no longer referenced: its processes end before READY.
         self.endless = itertools.repeat(self.first)
         self.items = counter(self._benchmark, self.first, self.resident)
         run.uneven = False
@@ -52,7 +52,7 @@ class Batches:
         )
 
     def _begun_again(self) -> Iterator[Iterator[Any]]:
-        """Yield the benchmark's batches, and once more wherever they end, which is a finding."""
+        """Yield the benchmark's batches, starting them again at their end, which is a finding."""
         for start in itertools.count():
             if start == 1:
                 self._run.note(
@@ -62,7 +62,7 @@ class Batches:
                     "Let `batches` go on without end, as run.loader does.",
                 )
             batches = iter(self._benchmark.batches(self._run))
-            # One batch for ever; a `repeat` that is limited has a length.
+            # An endless `repeat` has no length; a limited one has.
             self.resident = isinstance(batches, itertools.repeat) and operator.length_hint(batches, -1) == -1
             for first in batches:
                 yield itertools.chain([first], batches)
@@ -72,9 +72,9 @@ class Batches:
 
 
 def counter(benchmark: Benchmark, batch: Any, resident: bool) -> Callable[[Any], float]:
-    """Return the benchmark's `items`, or the cheapest equal of the default one for batches of this type.
+    """Return the benchmark's `items`, or for the default one its cheapest equivalent for batches of this type.
 
-    `resident`: every batch is this very one. Raises CotenantError where that says no plain number for `batch`.
+    `resident`: every batch is this very one. Raises CotenantError if `items` returns no plain number for `batch`.
     """
     try:
         counted = benchmark.items(batch)

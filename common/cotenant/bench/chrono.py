@@ -18,12 +18,12 @@ from cotenant.bench.sizes import chosen
 
 clock_ns = time.perf_counter_ns
 StepFunction = Callable[[Any, Any], Tensor | None]
-"""Does the work of a run's batch, and returns its loss."""
+"""Does the work of a run on a batch, and returns its loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The events between `start_ns` and `end_ns`; `losses` still lie on the device."""
+    """The events between `start_ns` and `end_ns`; `losses` are still on the device."""
 
     start_ns: int
     end_ns: int
@@ -32,19 +32,19 @@ class Observation:
     losses: list[Tensor]
     event_ns: int | None
     even: bool
-    """Did the batches count equally, as far as books were kept?"""
+    """Whether the booked batches counted equally."""
     issued_ns: int | None = None
     """When the host had issued all work; None on a CPU, which ends as it issues."""
     held: list[Any] = field(default_factory=list)
-    """Some of the batches, drawn at random, to be looked at behind the clock."""
+    """Some of the batches, drawn at random, to be looked at after the clock has stopped."""
 
 
 @dataclass(slots=True)
 class Work:
-    """One batch's work: the source of batches (without end), the step on each, and how its items are counted.
+    """One batch's work: the endless source of batches, the step on each, and the function that counts items.
 
-    Of `every` batches the last one is booked for all of them: its wait, its items, its loss. Nobody waits for a
-    `resident` one, which is the same every time.
+    Of `every` batches only the last is booked, for all of them: its wait, its items, its loss. A `resident` batch is
+    the same every time and involves no wait.
     """
 
     batches: Iterator[Any]
@@ -77,8 +77,7 @@ def observe(work: Work, number: int) -> Observation:
     for before, holds in plan:
         if before:
             for _ in range(before):
-                # Kept until the next ones are there, as in a plain loop: freed at once they cost half a percent of a
-                # step.
+                # Kept until the next ones are there, as in a plain loop: freed at once they cost 0.5 % of a step.
                 batch = next(batches)
                 loss = step(run, batch)
         if resident:
@@ -93,7 +92,7 @@ def observe(work: Work, number: int) -> Observation:
         count(items(batch))
         if holds:
             hold(batch)
-    # Waiting awake would take a processor from the processes that load the next batches.
+    # Spinning would take a processor from the processes that load the next batches.
     closing = work.device.mark(asleep=not resident)
     issued_ns = None if closing is None else clock()
     if closing is not None and not resident:
@@ -104,7 +103,7 @@ def observe(work: Work, number: int) -> Observation:
     waited_ns = sum(
         (arrived - requested) * size for requested, arrived, size in zip(requested_ns, arrived_ns, sizes, strict=False)
     )
-    # One slow batch that is booked for others may not make the wait longer than all of them took.
+    # A slow batch that is booked for others must not make the wait longer than the observation.
     waited_ns = min(waited_ns, end_ns - start_ns)
     items_seen = sum(map(operator.mul, counts, sizes))
     even = len(set(counts)) == 1

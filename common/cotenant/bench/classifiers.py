@@ -10,22 +10,22 @@ from torch import nn
 from cotenant.errors import CotenantError, did_you_mean
 
 CLASSES = 1000
-"""ImageNet's (Russakovsky et al. 2015)."""
+"""As ImageNet has (Russakovsky et al. 2015)."""
 _WITH_AUXILIARY = ("googlenet", "inception_v3")
-"""These two also return the logits of auxiliary classifiers, unless they are built without them."""
+"""Classifiers that return the logits of auxiliary classifiers, too, unless built without them."""
 USUAL_SIZE = 224
 
 
 def classifier(name: str, flag: str, size: int = USUAL_SIZE) -> nn.Module:
     """Return torchvision's classifier of this name with fresh weights, for images of `size` x `size` pixels.
 
-    Raises CotenantError for an unknown one, and for a size that its patches do not fill; `flag` asked for it.
+    Raises CotenantError, naming `flag`, for an unknown name, and for a size that its patches do not fill.
     """
     known = torchvision.models.list_models(module=torchvision.models)
     if name not in known:
         raise CotenantError(f"{flag} {name}: torchvision has no such classifier.", did_you_mean(name, known))
     options: dict[str, Any] = {"aux_logits": False, "init_weights": True} if name in _WITH_AUXILIARY else {}
-    # Of all families these two are built for one size of images, and refuse any other.
+    # Only these two families are built for one size of images and refuse any other.
     if name.startswith("vit_"):
         options["image_size"] = size
     elif name.startswith("maxvit_"):

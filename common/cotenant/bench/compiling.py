@@ -1,4 +1,4 @@
-"""Keeps compilation out of the clock, and says where it was in it."""
+"""Keeps compilation outside of the clock, and reports graphs that were compiled inside."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cotenant.bench.observed import compiled_graphs
 from cotenant.bench.run import Run
 
 COMPILING_STEPS = 5
-"""Other shapes and a second call of a part are compiled anew: a benchmark that still compiles then always does."""
+"""Other shapes and a second call of a part are compiled again: a benchmark that compiles after these always does."""
 
 RECORDING = frozenset({"reduce-overhead", "max-autotune"})
-"""The modes in which torch records what it has compiled in CUDA graphs."""
+"""The modes in which torch records compiled code in CUDA graphs."""
 
 
 def keeping_no_output(step: StepFunction) -> StepFunction:
-    """Return the step with a copy of its loss: a recorded model's next outputs lie where these do.
+    """Return the step with a copy of its loss: a recorded model's next outputs overwrite its previous ones.
 
-    torch cannot see by itself where a step begins that calls several models.
+    torch cannot tell by itself where a step that calls several models begins.
     """
 
     def stepping(run: Any, batch: Any) -> Tensor | None:
@@ -35,7 +35,7 @@ def keeping_no_output(step: StepFunction) -> StepFunction:
 
 
 def step_until_compiled(run: Run, step: Callable[[], object]) -> None:
-    """Step until nothing is compiled any more: compiling may take minutes, and is part of no time that counts."""
+    """Step until nothing is compiled any more: compiling may take minutes, and no measured time includes it."""
     for _ in range(COMPILING_STEPS):
         graphs = compiled_graphs()
         step()

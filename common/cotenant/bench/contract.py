@@ -13,10 +13,10 @@ from cotenant.bench.run import Run
 
 
 class Benchmark(BenchmarkParameters):
-    """Base of every benchmark: `build`, `batches`, `step`, and `items` where an item is not a row of the batch.
+    """Base of every benchmark: `build`, `batches`, `step`, and `items` if an item is not a row of the batch.
 
-    Annotated attributes of a subclass are its own flags, beside those that every benchmark has
-    (`BenchmarkParameters`); it overrides a default by assigning (`batch_size: int = 128`).
+    Annotated attributes of a subclass are flags of its own, beside the flags of every benchmark
+    (`BenchmarkParameters`); an assignment overrides a default (`batch_size: int = 128`).
     """
 
     def build(self, run: Run) -> None:
@@ -32,24 +32,24 @@ class Benchmark(BenchmarkParameters):
         raise NotImplementedError
 
     def items(self, batch: Any) -> float:
-        """Return how many items one step on `batch` counts: the rows of it or of its first part."""
+        """Return the number of items that one step on `batch` counts: the rows of the batch, or of its first part."""
         return rows(batch)
 
     def texts(self, batch: Any) -> Iterable[Tensor]:
-        """Return the tensors of a batch that hold words: those of whole numbers in two dimensions."""
+        """Return the tensors of a batch that hold words: by default two-dimensional ones of whole numbers."""
         return [leaf for leaf in tensors_in(batch) if leaf.dim() == 2 and not leaf.is_floating_point()]
 
     def flops(self, batch: Any) -> float | None:
-        """Return the operations of one step on `batch` by a closed form; None where this benchmark declares none.
+        """Return the operations of one step on `batch` by a closed form; None if this benchmark declares none.
 
-        They are those that the harness counts: of the products of forward and backward, 2 m n k each for (m, k) by
-        (k, n); norms, sums and activations nothing. A causal mask saves nothing. Products computed again for a backward
-        count where the benchmark itself does so (checkpointing), not where a kernel of attention does.
-        Asked once, outside of every clock. A count that is another by more than 2 % is a finding.
+        Count as the harness does: the products of forward and backward, 2 m n k each for (m, k) by (k, n); norms, sums
+        and activations nothing. A causal mask saves nothing. Products computed again for a backward count if the
+        benchmark does so itself (checkpointing), not if a kernel of attention does.
+        Called once, outside of every clock. A difference above 2 % from the harness's count is a finding.
         """
         return None
 
     @property
     def item_is_row(self) -> bool:
-        """Is an item a row of the batch? Then the harness counts them, rather than the benchmark."""
+        """Whether an item is a row of the batch, so that the harness counts items."""
         return type(self).items is Benchmark.items

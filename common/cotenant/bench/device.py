@@ -69,9 +69,9 @@ class Device:
             torch.accelerator.synchronize(self.torch_device)
 
     def mark(self, asleep: bool = False) -> Any:
-        """Record an event on the current stream, or nothing on a CPU. `asleep`: who waits for it leaves its processor.
+        """Record an event on the current stream, or nothing on a CPU. `asleep`: waiting blocks instead of spinning.
 
-        That costs some 50 us, and torch.Event does not know it: only CUDA's own does, and HIP's.
+        Blocking costs some 50 us. Only CUDA's and HIP's events offer it, not torch.Event.
         """
         if not self.is_accelerator:
             return None
@@ -85,18 +85,18 @@ class Device:
 
     @property
     def cache_bytes(self) -> int:
-        """The size of the device's last-level cache, of AMD's without the Infinity Cache; 0 where torch tells none."""
+        """The size of the device's last-level cache, without AMD's Infinity Cache; 0 if torch does not report it."""
         if not self.is_accelerator:
             return 0
         properties = self.module.get_device_properties(self.torch_device)
-        # CUDA's and HIP's name for it, and XPU's.
+        # The name of CUDA and HIP, then XPU's.
         return int(getattr(properties, "L2_cache_size", 0) or getattr(properties, "last_level_cache_size", 0))
 
     def let_segments_grow(self) -> bool:
-        """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
+        """Let the allocator extend its segments, which batches of many shapes do not fragment; return whether it will.
 
-        The caller's settings stay, and so do those of drivers other than NVIDIA's. Without NVML, as in a container
-        that has only the computing part of the driver, such a segment is a segmentation fault (torch 2.14).
+        The caller's settings stay, and so do the settings of drivers other than NVIDIA's. Without NVML, as in a
+        container with only the computing part of the driver, such a segment is a segmentation fault (torch 2.14).
         """
         if not self.is_nvidia or any(map(os.environ.get, _ALLOCATOR)):
             return False
@@ -109,7 +109,7 @@ class Device:
 
     @property
     def under_mps(self) -> bool | None:
-        """Does NVIDIA's MPS serve this process on its device? None where the driver does not tell."""
+        """Whether NVIDIA's MPS serves this process on its device; None if the driver does not tell."""
         if not self.is_nvidia:
             return None
         try:
@@ -120,7 +120,7 @@ class Device:
         return bool(value.value) if status == 0 else None
 
     def forget_memory(self) -> None:
-        """Give back memory that the allocator keeps without need, and let the peaks begin anew."""
+        """Give back unused memory of the allocator, and reset the peaks."""
         if self.is_accelerator:
             self.module.empty_cache()
             self.module.reset_peak_memory_stats(self.torch_device)
@@ -139,19 +139,19 @@ class Device:
 def settle_processor() -> None:
     """Set the arithmetic of a processor, before its first product.
 
-    A resident batch is learned by heart, and gradients that fade into denormals slow a processor by a fifth. MKL
-    otherwise chooses the order of a product's sums by where its operands lie in memory, so that one seed has several
-    losses on some processors.
+    Gradients that fade into denormals, as on a memorised resident batch, slow a processor by a fifth. MKL otherwise
+    chooses the order of a product's sums by the addresses of its operands, so that one seed gives several losses on
+    some processors.
     """
     torch.set_flush_denormal(True)
     os.environ.setdefault("MKL_CBWR", "AUTO")
 
 
 def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Device:
-    """Return the accelerator asked for, or the CPU where none is asked for or none is there.
+    """Return the accelerator asked for; the CPU if none is asked for or none is there.
 
-    Raises UnsupportedError, in every one of the `local_size` ranks, where they are more than the accelerators, and
-    where torch sees none of those that there are: numbers of the CPU would look like theirs.
+    Raises UnsupportedError, in every one of the `local_size` ranks, if there are fewer accelerators than ranks, and if
+    torch sees none of the accelerators present: the CPU's numbers would be taken for theirs.
     """
     if cuda and torch.accelerator.is_available():
         ranks, count = max(local_size, local_rank + 1), torch.accelerator.device_count()
@@ -167,27 +167,28 @@ def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Devic
     if cuda and (unseen := unseen_devices(os.environ)):
         raise UnsupportedError(
             f"torch {torch.__version__} ({built_for(torch)}) sees no device, and {unseen}.",
-            f"{remedy(device_host(), built_for(torch))} For numbers of the processor say --no-cuda.",
+            f"{remedy(device_host(), built_for(torch))} To measure the processor, use --no-cuda.",
         )
     return Device(torch.device("cpu"))
 
 
 def make_deterministic() -> None:
-    """Let every kernel give the same bits for the same input, or raise: for this process, before its first product.
+    """Let every kernel of this process give the same bits for the same input, or raise; call before its first product.
 
-    cuBLAS is deterministic with a workspace of fixed size alone (its documentation, "Results reproducibility").
+    cuBLAS is deterministic only with a workspace of fixed size (its documentation, "Results reproducibility").
     """
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
-    # Or memory that nobody reads before it is written would be filled first.
+    # Otherwise torch would fill memory that is written before it is read.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined] # a property of the module
 
 
 def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any = None) -> str:
-    """Return in words which devices torch should see, "" where there are none for this process.
+    """Return in words the devices that torch should see; "" if there are none for this process.
 
-    A runner's USE_CUDA=1 tells that its slice has devices, and USE_CUDA=0 that it has none. `nvml`: a stand-in for
+    A runner's USE_CUDA=1 tells that its slice has devices, USE_CUDA=0 that it has none. `nvml`: a stand-in for
+    pynvml.
     pynvml.
     """
     if environ.get("USE_CUDA") == "0":
@@ -196,9 +197,9 @@ def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any
         return f"there are {len(devices)} here ({', '.join(sorted({device.name for device in devices}))})"
     if environ.get("USE_CUDA") == "1":
         return "USE_CUDA=1 asks for one"
-    # With a driver and a library of different versions nothing answers but the device files are there.
+    # With a driver and a library of different versions NVML does not answer, but the device files exist.
     hidden = environ.get("CUDA_VISIBLE_DEVICES") in HIDE_ALL
-    return "the driver of those that are here does not answer" if has_nvidia_nodes(root) and not hidden else ""
+    return "the driver of the devices that are here does not answer" if has_nvidia_nodes(root) and not hidden else ""
 
 
 def inherited_switches(environ: Mapping[str, str]) -> dict[str, str]:
@@ -207,7 +208,7 @@ def inherited_switches(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
-    """Take out settings that would falsify every rate, before anything has read it; return a finding for each."""
+    """Remove settings that would falsify every rate, before anything reads them; return a finding for each."""
     return [
         Finding(
             "switch_dropped",
@@ -221,7 +222,7 @@ def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
 
 
 def _name_on_amd(uuid: str) -> str:
-    """Return AMD's name of a device: HIP's 16 bytes are the letters of its 16 hexadecimal digits; "" of others."""
+    """Return AMD's name of a device: HIP's 16 bytes are the letters of its 16 hexadecimal digits; "" for others."""
     try:
         letters = bytes.fromhex(uuid.replace("-", "")).decode("ascii")
     except ValueError:
@@ -232,9 +233,9 @@ def _name_on_amd(uuid: str) -> str:
 def take_part(device: Device, environ: Mapping[str, str]) -> dict[str, Any]:
     """Limit torch's allocator as the runner asks, and return this process's view of its device.
 
-    `memory_fraction` is the allocator's limit: it is cooperative, as a program could lift it, and memory beside torch's
-    is not in it. `multiprocessors` are those that this process may use, `device_multiprocessors` those of the whole
-    device or instance of MIG, whose name is `uuid`; None where they are not known.
+    `memory_fraction` is the allocator's limit; it is cooperative, as a program could lift it, and does not cover memory
+    beside torch's. `multiprocessors` is the number this process may use, `device_multiprocessors` the number of the
+    whole device or MIG instance, named by `uuid`; None if unknown.
     """
     free_bytes, total_bytes = device.module.mem_get_info(device.torch_device)
     fraction = None

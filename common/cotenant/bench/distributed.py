@@ -1,4 +1,4 @@
-"""Benchmarks that train one model over several devices and nodes, in the form that is asked for."""
+"""Benchmarks that train one model over several devices and nodes, in the requested form."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from cotenant.errors import CotenantError
 
 
 class Distributed(Benchmark):
-    """A benchmark of one model, placed by `distribute`; `batch_size` is that of each device.
+    """A benchmark of one model, placed by `distribute`; `batch_size` is per device.
 
-    As a process per device, which `cotenant.bench.ranks` starts, or as one process that holds a replica on each.
+    It runs as a process per device, started by `cotenant.bench.ranks`, or as one process with a replica on each device.
     """
 
     replicable: ClassVar[bool] = True
-    """Can DataParallel deal a batch out by its rows, and does a step ask the model for nothing but its output?"""
+    """Whether DataParallel can split a batch by its rows, and a step uses nothing of the model but its output."""
 
-    devices: int = flag(0, help="over how many devices of each node; 0 means all", least=0)
-    nodes: int = flag(0, help="over how many nodes, which the runner's --nnodes has; 0 means all", least=0)
+    devices: int = flag(0, help="number of devices used on each node; 0 means all", least=0)
+    nodes: int = flag(0, help="number of nodes, as in the runner's --nnodes; 0 means all", least=0)
     parallel: Literal["ddp", "fsdp", "dp"] = flag(
         "ddp", help="replicas (DDP), shards of the weights (FSDP), or one process with DataParallel"
     )
     gradient_compression: Compression = flag(
-        "none", help="what ddp and fsdp send gradients in, where it is not their own precision"
+        "none", help="precision in which ddp and fsdp send gradients, if not their own"
     )
 
     def __init__(self, **parameters: Any) -> None:
@@ -43,7 +43,9 @@ class Distributed(Benchmark):
         if self.parallel == "dp":
             self._deal_out(requested)
         if self.nodes not in (0, hosts):
-            raise CotenantError(f"--nodes {self.nodes}, and there are {hosts}.", "Start the runner with --nnodes.")
+            raise CotenantError(
+                f"--nodes {self.nodes} differs from the number of nodes, {hosts}.", "Start the runner with --nnodes."
+            )
         if self.devices == started:
             return
         there = int(os.environ.get("DEVICE_TOTAL", self.devices))
@@ -55,7 +57,7 @@ class Distributed(Benchmark):
         )
 
     def _deal_out(self, requested: int | None) -> None:
-        """One process holds the replicas of all devices, and deals one large batch out to them."""
+        """Let one process hold the replicas of all devices, and split one large batch among them."""
         if not self.replicable:
             raise UnsupportedError("DataParallel cannot replicate this model.", "Use --parallel ddp or fsdp.")
         if self.gradient_compression != "none":
@@ -71,11 +73,11 @@ class Distributed(Benchmark):
         self.batch_size *= self.replicas
 
     def distribute(self, run: Run, model: torch.nn.Module) -> Any:
-        """Return the model placed over all devices, in the form that was asked for."""
+        """Return the model placed over all devices, in the requested form."""
         if self.parallel == "dp":
             placed = run.replicate(model, self.replicas)
         else:
             placed = run.place(model, self.parallel, self.gradient_compression)
-        # One device has no other to share with, and is where the curve of each form begins.
+        # Also recorded for a single device, the first point of each form's curve.
         run.observed.setdefault("parallel", described(self.parallel, self.gradient_compression))
         return placed

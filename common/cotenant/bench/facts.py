@@ -52,7 +52,7 @@ class Losses:
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
 _NOT_FOR_ALL = ("workers", "channels_last", "data", "compile", "cached_batch")
-"""Flags of every benchmark that mean nothing to one without a loader, images, files, a model or a second batch."""
+"""Flags of every benchmark without a meaning for one that has no loader, images, files, model or second batch."""
 
 
 def arguments_of(benchmark: BenchmarkParameters) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def arguments_of(benchmark: BenchmarkParameters) -> dict[str, Any]:
 
 
 def without_effect(parsed: Parsed, run: Run) -> list[str]:
-    """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
+    """Return the given flags that did nothing: declared without effect, or never heeded."""
     unheeded = parsed.given - run.heeded
     names = [name for name in _NOT_FOR_ALL if name in unheeded and parsed.values[name] is not False]
     fixed = run.benchmark.fixed.items()

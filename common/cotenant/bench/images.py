@@ -1,4 +1,4 @@
-"""Image files: found in folders, decoded, cropped, and sentences for those that are missing or broken.
+"""Image files: found in folders, decoded, cropped, and errors for missing or broken ones.
 
 Pixels are bytes (3, height, width). They become numbers on the device: a quarter of the traffic, and one pass.
 """
@@ -30,17 +30,17 @@ from cotenant.bench.outcome import MissingDataError, UnsupportedError, reason_of
 EXTENSIONS = (".jpeg", ".jpg", ".png")
 Read = Callable[[str], Tensor]
 
-# For a file that is no whole image Pillow raises all of these but RuntimeError, which is torchvision's.
+# Pillow raises any of these for a broken file, except RuntimeError, which is torchvision's.
 _BROKEN = (OSError, RuntimeError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 _PLACE = re.compile(r"^\S+, \S+\.cpp:\d+, ")
-"""Where in its sources torchvision has raised something."""
+"""The place in torchvision's sources at the start of its error messages."""
 
 
 class Paths:
     """Many paths in one piece of memory.
 
-    Of as many strings each loader process would come to own a copy, by counting references to them.
+    Each loader process would copy a list of strings, page by page, by counting references to them.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -54,9 +54,9 @@ class Paths:
 
 
 class Images(Dataset[Any]):
-    """The images of these files, each with its label where there are labels.
+    """The images of these files, each with its label if there are labels.
 
-    Raises MissingDataError for one that cannot be decoded, naming it; `remedy` says how the set is made.
+    Raises MissingDataError, naming the file, for one that cannot be decoded; `remedy` says how the set is made.
     """
 
     def __init__(self, paths: Paths, read: Read, remedy: str, labels: Tensor | None = None) -> None:
@@ -70,7 +70,7 @@ class Images(Dataset[Any]):
         try:
             image = self._read(path)
         except _BROKEN as error:
-            # In one line: of an error in a loader process, the last one is shown.
+            # In one line, as only the last line of an error in a loader process is shown.
             reason = _PLACE.sub("", reason_of(error))
             raise MissingDataError(
                 f"{path} cannot be decoded: {reason}.", f"Remove it, or move its set away first. {self._remedy}"
@@ -80,7 +80,7 @@ class Images(Dataset[Any]):
 
 @dataclass(frozen=True, slots=True)
 class ClassFolders:
-    """The contents of one folder per class: files, their labels, and the names that the labels count."""
+    """The contents of one folder per class: files, labels, and the class names in the order of the labels."""
 
     paths: Paths
     labels: Tensor
@@ -90,7 +90,7 @@ class ClassFolders:
 def class_folders(root: Path, remedy: str) -> ClassFolders:
     """Return the images in the folders of `root`, in the order of their names; labels count the folders from 0.
 
-    Raises MissingDataError where there are none, or a folder among them is empty or unreadable.
+    Raises MissingDataError if there are no folders, or if one of them is empty or unreadable.
     """
     try:
         with os.scandir(root) as entries:
@@ -105,7 +105,7 @@ def class_folders(root: Path, remedy: str) -> ClassFolders:
 
 
 def images_below(folder: Path, remedy: str) -> list[str]:
-    """Return the JPEG and PNG files anywhere below `folder`, by name. Raises MissingDataError where there are none."""
+    """Return the JPEG and PNG files anywhere below `folder`, by name. Raises MissingDataError if there are none."""
     files = [
         f"{place}/{name}"
         for place, _, names in os.walk(folder, onerror=lambda error: _unreadable(error, remedy), followlinks=True)
@@ -125,7 +125,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's pixels
 LEAST_AREA, LARGEST_RATIO, TRIES = 0.08, 4 / 3, 10
 SAMPLES, ROUNDS = 8, 3
 CLEARLY = 0.9
-"""The usual decoder stays unless another one takes less than this part of its time."""
+"""The usual decoder stays unless another one takes less than this share of its time."""
 
 
 class Normalise:
@@ -154,7 +154,7 @@ def crop_by_torchvision(path: str, size: int) -> Tensor:
 def _random_crop(image: Tensor, size: int) -> Tensor:
     top, left, height, width = random_box(image.size(1), image.size(2))
     part = image[None, :, top : top + height, left : left + width]
-    # A device resizes no bytes.
+    # Devices resize floats only.
     numbers = part.float() if part.is_cuda else part
     crop = interpolate(numbers, (size, size), mode="bilinear", antialias=True)[0]
     return crop.flip(2) if random.random() < 0.5 else crop
@@ -165,15 +165,15 @@ encoded: Read = read_file
 
 
 def files_and_labels(samples: list[tuple[Tensor, int]]) -> tuple[list[Tensor], Tensor]:
-    """Return a batch of encoded images, which differ in their sizes, and their labels (batch)."""
+    """Return a batch of encoded images, of different sizes, and their labels (batch)."""
     files, labels = zip(*samples, strict=True)
     return list(files), torch.tensor(labels)
 
 
 def crops_by_nvjpeg(files: list[Tensor], size: int, device: torch.device, remedy: str) -> Tensor:
-    """Return a random part of each JPEG file, flipped or not, decoded and cut on the device: (files, 3, size, size).
+    """Return a random part of each JPEG file, flipped or not, decoded, cropped on the device, (files, 3, size, size).
 
-    Raises MissingDataError where one is no such file, and UnsupportedError where torchvision was built without nvJPEG.
+    Raises MissingDataError for a file that is no JPEG, and UnsupportedError if torchvision was built without nvJPEG.
     """
     try:
         images = decode_jpeg(files, ImageReadMode.RGB, device=device)
@@ -195,7 +195,7 @@ def crop_by_pil(path: str, size: int) -> Tensor:
         width, height = image.size
         top, left, part_height, part_width = random_box(height, width)
         if (shrink := min(part_height, part_width) // size) > 1:
-            # The decoder leaves out frequencies too high for this size: of a photograph, most of the work.
+            # The decoder leaves out frequencies too high for this size: for a photograph, most of the work.
             image.draft("RGB", (width // shrink, height // shrink))
         left_x, right_x = (x * image.width / width for x in (left, left + part_width))
         upper_y, lower_y = (y * image.height / height for y in (top, top + part_height))
@@ -218,7 +218,7 @@ def middle_square(path: str, size: int) -> Tensor:
 def random_box(height: int, width: int) -> tuple[int, int, int, int]:
     """Return top, left, height and width of 8 % to 100 % of an image, its sides in proportions from 3:4 to 4:3.
 
-    As torchvision's RandomResizedCrop draws it: a box that does not fit is drawn again, at last it is the image.
+    As torchvision's RandomResizedCrop: a box that does not fit is drawn again, and after TRIES is the whole image.
     """
     span = math.log(LARGEST_RATIO)
     for _ in range(TRIES):
@@ -236,7 +236,7 @@ USUAL = "torchvision"
 def times_ms(paths: Paths, size: int, remedy: str) -> dict[str, float]:
     """Return the milliseconds each decoder takes for a crop of some of these files: the best of a few rounds.
 
-    Raises MissingDataError for one that cannot be decoded. No generator has moved on afterwards.
+    Raises MissingDataError for a file that cannot be decoded. Leaves the random generator as it was.
     """
     chosen = range(0, len(paths), max(1, len(paths) // SAMPLES))[:SAMPLES]
     state, best = random.getstate(), dict.fromkeys(DECODERS, math.inf)

@@ -1,7 +1,7 @@
-"""LAMB (You et al. 2020, arXiv:1904.00962): Adam's step of each tensor, as long as the tensor itself allows.
+"""LAMB (You et al. 2020, arXiv:1904.00962): Adam's step, scaled for each tensor to the tensor's own norm.
 
-As NVIDIA's Transformer-XL trains: moments without correction of their bias, and a tensor's length of 10 at most.
-Nothing of a step is read on the host, neither a length nor a gradient scaler's verdict.
+As in NVIDIA's Transformer-XL: moments without bias correction, and a tensor's norm counted as 10 at most.
+The host reads nothing of a step, neither a norm nor a gradient scaler's verdict.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Tensors = list[Tensor]
 
 
 class LAMB(torch.optim.Optimizer):
-    """`lr` times a tensor's length over that of its Adam step is how far it goes along that step."""
+    """Moves each tensor along its Adam step by `lr` times the tensor's norm."""
 
     _step_supports_amp_scaling = True
-    """A scaler then sets `grad_scale` and `found_inf` for the time of a step."""
+    """A scaler then sets `grad_scale` and `found_inf` during a step."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class LAMB(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Do one step; a `closure` is for optimizers that ask for several losses, and is refused."""
+        """Do one step; a `closure`, for optimizers that compute several losses, is refused."""
         assert closure is None
         for group in self.param_groups:
             if weights := [weight for weight in group["params"] if weight.grad is not None]:
@@ -61,7 +61,7 @@ class LAMB(torch.optim.Optimizer):
         torch._foreach_add_(weights, steps)
 
     def _gradients(self, weights: Tensors) -> Tensors:
-        """Return the gradients, without a scaler's factor; non-finite values are 0, for a step that changes nothing."""
+        """Return the gradients divided by the scale; 0 replaces non-finite ones, for a step without effect."""
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         if (scale := getattr(self, "grad_scale", None)) is not None:
             gradients = list(torch._foreach_div(gradients, scale))
@@ -77,7 +77,7 @@ class LAMB(torch.optim.Optimizer):
 
 
 def _mix(averages: Tensors, values: Tensors, share: float | Tensor) -> None:
-    """Let each average take so large a share of its new value."""
+    """Move each average toward its new value by `share` of the difference."""
     differences = torch._foreach_sub(values, averages)
     torch._foreach_mul_(differences, share)
     torch._foreach_add_(averages, differences)

@@ -1,7 +1,7 @@
 """Input from a dataset: one iterator for the whole launch, full batches without end; and a look at the first batch.
 
-A loader that is restarted inside the clock times its workers' start-up, so samples are drawn without end: a batch may
-cross the border of two shufflings, and every batch is full, also of a dataset smaller than a batch.
+Restarting a loader inside the clock would time its workers' start-up, so samples are drawn without end: a batch may
+cross the border of two shufflings, and every batch is full, even if the dataset is smaller than a batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SOCKET = "/pymp-12345678/listener-12345678"
 
 
 class EndlessSampler(Sampler[int]):
-    """The indices of `size` samples, shuffled anew each time all were drawn."""
+    """The indices of `size` samples, shuffled again each time all were drawn."""
 
     def __init__(self, size: int, seed: int) -> None:
         if size < 1:
@@ -41,16 +41,16 @@ class EndlessSampler(Sampler[int]):
             yield torch.randperm(self._size, generator=self._generator)
 
     def __iter__(self) -> Iterator[int]:
-        # A list of all indices at once would take four times the memory, and its making a while inside the clock.
+        # A list of all indices would take four times the memory, and making it would take time inside the clock.
         for order in self.shufflings():
             for chunk in order.split(CHUNK):
                 yield from chunk.tolist()
 
 
 def usual_workers() -> int:
-    """Return how many loader processes there are where nobody says: one for each processor this process may use.
+    """Return the default number of loader processes: one for each processor this process may use.
 
-    Of one processor none: decoding there or in a process beside is the same, but for the way between them.
+    With one processor there are none: a second process would only add the transfer.
     """
     processors = len(os.sched_getaffinity(0))
     return processors if processors > 1 else 0
@@ -65,7 +65,7 @@ def loader(
     place: Place | None = None,
     collate: Callable[[list[Any]], Any] | None = None,
 ) -> Iterator[Any]:
-    """Return an endless iterator over batches of `batch_size` samples, each tensor of them through `place`.
+    """Return an endless iterator over batches of `batch_size` samples, each tensor passed through `place`.
 
     A TensorDataset is gathered a batch at a time in this process; any other dataset goes through torch's DataLoader
     with `workers` processes. Raises MissingDataError for an empty dataset.
@@ -91,9 +91,9 @@ def loader(
 
 
 def _let_sockets_fit() -> None:
-    """See to a temporary directory whose path is short enough for the sockets over which processes pass tensors.
+    """Choose a temporary directory whose path is short enough for the sockets by which processes pass tensors.
 
-    Where it is not, a process that loads drops its batches, and this one would wait for them for ever.
+    Otherwise a loader process drops its batches, and this process waits for them forever.
     """
     place = tempfile.gettempdir()
     if len(os.fsencode(place + _SOCKET)) > LONGEST_SOCKET_PATH:
@@ -109,7 +109,7 @@ def _gathered(tensors: tuple[Tensor, ...], sampler: EndlessSampler, batch_size: 
             chosen, left = left[:batch_size], left[batch_size:]
             # index_select copies whole rows; tensor[chosen] took 14 times as long for 784 bytes each.
             parts = (tensor.index_select(0, chosen) for tensor in tensors)
-            # A copy from memory that is not pinned may wait for the steps before it.
+            # A copy from unpinned memory may wait for the steps before it.
             yield tuple(part.pin_memory() if pin_memory else part for part in parts)
 
 
@@ -127,13 +127,13 @@ ORDERED = frozenset(
     )
 )
 LEAST_ELEMENTS = 16
-"""With fewer elements, all may be equal by chance."""
+"""Fewer elements may all be equal by chance."""
 
 
 def constant_input(batch: Any) -> Finding | None:
-    """Return the finding about a batch whose largest tensors all hold one value; labels may well do.
+    """Return the finding for a batch whose largest tensors all hold one value; labels may do so.
 
-    Products of zeros take less power than products of numbers, and so run at higher clocks.
+    Products of zeros take less power than products of varied numbers, and so run at higher clocks.
     """
     tensors = [leaf for leaf in tensors_in(batch) if leaf.layout is torch.strided and leaf.dtype in ORDERED]
     elements = max((tensor.numel() for tensor in tensors), default=0)
@@ -147,17 +147,17 @@ def constant_input(batch: Any) -> Finding | None:
         "constant_input",
         "error" if low == 0 else "warning",
         f"The first batch holds nothing but {low.item():g}, in all {elements} elements of its largest tensor.",
-        "Fill batches with random or real data: devices compute with constants faster than with numbers.",
+        "Fill batches with random or real data: devices compute faster with constants than with varied numbers.",
     )
 
 
 def tensors_in(batch: Any) -> list[Tensor]:
-    """Return the tensors of a batch, however they are nested."""
+    """Return the tensors of a batch, at any depth."""
     return [leaf for leaf in tree_leaves(batch) if isinstance(leaf, Tensor)]
 
 
 def rows(batch: Any) -> int:
-    """Return the rows of a batch: of the tensor that it is, or of the first part of a tuple, list or dict."""
+    """Return the rows of a batch: of the tensor itself, or of the first part of a tuple, list or dict."""
     if isinstance(batch, dict):
         batch = next(iter(batch.values()))
     elif isinstance(batch, (tuple, list)):
@@ -166,7 +166,7 @@ def rows(batch: Any) -> int:
 
 
 def rows_or_none(batch: Any) -> int | None:
-    """Return the rows of a batch, where it has any."""
+    """Return the rows of a batch, None if it has none."""
     try:
         return rows(batch)
     except (TypeError, IndexError, KeyError, StopIteration):

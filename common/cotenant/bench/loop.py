@@ -23,15 +23,15 @@ from cotenant.errors import CotenantError
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
-"""A warm-up of this length makes no further step: a batch of minutes would keep its launch from READY."""
+"""A warm-up of this length makes no further step: a batch of minutes would delay its launch's READY."""
 WAIT_S = 0.01
 SHORT_STEP_NS = 1_000_000
 BOOKED_OF_SHORT = 10
-"""Books on a batch cost some microseconds in the midst of real work: half a percent of a step of a millisecond."""
+"""Booking a batch costs some microseconds between steps: half a percent of a step of a millisecond."""
 
 
 class Loop:
-    """THE loop: the same for every benchmark, alone and beside others; `updates` counts those in observations."""
+    """THE loop: the same for every benchmark, alone and beside others; `updates` counts the updates in observations."""
 
     def __init__(self, benchmark: Benchmark, run: Run) -> None:
         self.benchmark = benchmark
@@ -60,20 +60,20 @@ class Loop:
         self.auditor = Auditor(benchmark, run, self._step)
 
     def try_out(self) -> None:
-        """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
+        """Do the step that tries convolution algorithms, eagerly, and release the memory it took."""
         with torch.compiler.set_stance("force_eager"):
             self.rehearse()
         self._run.chosen.synchronize()
         self._run.chosen.forget_memory()
 
     def rehearse(self) -> None:
-        """Do a step that no observation holds."""
+        """Do a step outside of every observation."""
         self._work.step(self._run, next(self._work.batches))
 
     def warm_up(self) -> list[int]:
         """Do the first steps, watch the first and the last one, and switch the garbage collector off.
 
-        Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
+        Returns the nanoseconds of each step; long steps are fewer than WARM_UP_STEPS, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
         """
         work, auditor, run = self._work, self.auditor, self._run
@@ -102,9 +102,9 @@ class Loop:
                 "short_warm_up",
                 "warning",
                 f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
-                "Use a smaller batch, or give it the time to skip its first observations.",
+                "Use a smaller batch, or a launch long enough to skip its first observations.",
             )
-        # Of other input every wait and every row counts: batches may be fetched ahead, or partial.
+        # With other input every wait and every row is booked: batches may be fetched ahead, or partial.
         if min(times_ns) < SHORT_STEP_NS and len(counts) == 1 and self._input.resident:
             work.every = BOOKED_OF_SHORT
         gc.collect()
@@ -112,7 +112,7 @@ class Loop:
         return times_ns
 
     def _compile(self) -> None:
-        """Compile the models, where that is asked for, once the first, watched step was eager."""
+        """Compile the models, if asked for, after the first, watched step was eager."""
         mode = self.benchmark.compile
         if mode in RECORDING:
             self._work.step = keeping_no_output(self._step)
@@ -120,7 +120,7 @@ class Loop:
             step_until_compiled(self._run, self.rehearse)
 
     def settle(self, until_ns: int, number: int) -> None:
-        """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
+        """Load the device as observations of `number` batches do, unmeasured, until `until_ns`."""
         run = self._run
         # All ranks or none, as in the warm-up.
         while run.any_says(clock_ns() < until_ns):
@@ -149,8 +149,8 @@ class Loop:
             self._run.note(
                 "items_estimated",
                 "warning",
-                "Batches did not count equally while books were kept on some of them only.",
-                "Let every batch hold as many items, or make steps longer than a millisecond.",
+                "Batches held different numbers of items, and items were counted in some batches only.",
+                "Let every batch hold the same number of items, or make steps longer than a millisecond.",
             )
         return observation
 
@@ -159,7 +159,7 @@ class Loop:
         self.auditor.audit(next(self._work.batches), self._observations)
 
     def audited(self) -> dict[str, Any]:
-        """Return the part of a record on the audits and the batches, and the part of a batch's row that an item is."""
+        """Return the record's part on audits and batches, and the number of items per row of a batch."""
         counted, batch_rows = self._work.items(self._input.first), rows_or_none(self._input.first)
         audit = self.auditor.results()
         return {
@@ -171,11 +171,11 @@ class Loop:
 
     @property
     def promised(self) -> int | None:
-        """The updates there should have been in observations; None where the warm-up does not tell."""
+        """The updates that observations should have made; None if the warm-up does not tell."""
         return self.auditor.updates_of_batch * self._batches or None
 
     def scaled(self) -> dict[str, int]:
-        """Return the updates since the warm-up, and how many of them changed nothing; empty without a gradient scaler.
+        """Return the updates since the warm-up, and the number that changed nothing; empty without a gradient scaler.
 
         Waits for the device.
         """
@@ -186,15 +186,15 @@ class Loop:
 
     @property
     def books_every(self) -> int:
-        """The number of batches of which one is booked for all."""
+        """The number of batches booked by one of them."""
         return self._work.every
 
     def load_until(self, stopped: Callable[[], bool]) -> int:
         """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step.
 
-        Several ranks only wait: one more step on some of them would hang their collectives.
+        Several ranks only wait: one step more on some of them would hang their collectives.
         """
-        # Nobody knows how long: without its collector this tenant might outgrow its slice.
+        # The load may last: without its collector this tenant might outgrow its slice.
         gc.enable()
         end_ns = clock_ns()
         steps = 0
@@ -204,7 +204,7 @@ class Loop:
                 continue
             self.rehearse()
             steps += 1
-            # As often as the measured load: a neighbour's observation must not find a lighter one.
+            # As often as in the measured load: a neighbour's observation must not find a lighter one.
             if steps % self._number == 0:
                 self._run.chosen.synchronize()
         if steps:
@@ -216,10 +216,10 @@ class Loop:
 def freeze_imports() -> None:
     """Keep the garbage collector from imported modules: they live as long as the process.
 
-    These are 300,000 objects, nearly all of torch's. Going through them takes some tenths of a second each time, and
-    the interpreter does so several times as it ends. torch._dynamo is a quarter of them; the first step of any
-    optimizer imports it.
+    These are 300,000 objects, nearly all of torch's. A collection over them takes some tenths of a second, and the
+    interpreter makes several as it ends. torch._dynamo is a quarter of them; the first step of any optimizer imports
+    it.
     """
-    import torch._dynamo  # noqa: F401 # It is here to be frozen with the rest.
+    import torch._dynamo  # noqa: F401 # Frozen with the rest.
 
     gc.freeze()

@@ -1,8 +1,8 @@
-"""How one launch's ranks on several hosts find each other: torchrun's static rendezvous, at which node 0 first compares
-what every node was asked for.
+"""Ranks of one launch on several hosts find each other: torchrun's static rendezvous, at which node 0 first compares
+the requests of all nodes.
 
-Each launch has a store of its own, at one port of node 0. A node that is behind node 0's launch leaves, and one that is
-ahead waits, so that the runners need no other connection.
+Each launch has a store of its own, at one port of node 0. A node behind node 0's launch leaves, and one ahead of it
+waits, so that the runners need no other connection.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from cotenant.text import endpoint, listed, many
 
 AGAIN_S = 2.0
 READ_S = 1.0
-"""Node 0's store lives on for so long after a refusal, so that it is read."""
+"""Node 0 keeps its store this long after a refusal, so that the others can read it."""
 
 
 class NotMetError(CotenantError):
-    """The nodes of a launch did not meet, or are not of one command."""
+    """The nodes of a launch did not meet, or run different commands."""
 
     exit_status = EXIT_NOT_MET
 
@@ -48,7 +48,7 @@ class GoneOnError(CotenantError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """This node, with the facts that its runner has handed over; `ranks` is how many processes it starts."""
+    """This node, with the facts that its runner has handed over; `ranks` is the number of processes it starts."""
 
     facts: Mapping[str, Any]
     ranks: int
@@ -66,7 +66,7 @@ class Node:
             raise self._absent(host, port) from error
 
     def _left(self) -> timedelta:
-        # A store takes no time as without end.
+        # A store takes a timeout of zero as none.
         return timedelta(seconds=max(0.1, self.facts["ready_by_s"] - time.monotonic()))
 
     def _lead(self, host: str, port: int) -> tuple[TCPStore, list[dict[str, Any]]]:
@@ -86,8 +86,9 @@ class Node:
         refusal = next(filter(None, map(self.refusal, others)), "")
         boot = self.facts["boot"]
         shown = [
-            {name: of[name] for name in ("node", "hostname", "isolation", "slurm")} | {"shared": of["boot"] == boot}
-            for of in (self.facts, *others)
+            {name: facts[name] for name in ("node", "hostname", "isolation", "slurm")}
+            | {"shared": facts["boot"] == boot}
+            for facts in (self.facts, *others)
         ]
         store.set("answer", json.dumps([refusal, shown]))
         if refusal:
@@ -97,13 +98,13 @@ class Node:
 
     def refusal(self, other: Mapping[str, Any]) -> str:
         """Return why another node cannot take part in this one's launch; "" if it can."""
-        name, own = f"Node {other['node']} ({other['hostname']})", self.facts["conditions"]
-        unlike = [what for what, value in other["conditions"].items() if own.get(what) != value]
+        name, conditions = f"Node {other['node']} ({other['hostname']})", self.facts["conditions"]
+        unlike = [condition for condition, value in other["conditions"].items() if conditions.get(condition) != value]
         if unlike:
             return f"{name} differs from node 0 in {listed(unlike)}."
         if other["ranks"] != self.ranks:
             sentence = f"{name} has {many(other['ranks'], 'rank')} and node 0 has {self.ranks}"
-            return f"{sentence}, where a rate needs as many: --devices says how many take part on each node."
+            return f"{sentence}, but a rate needs the same number: --devices says how many take part on each node."
         return ""
 
     def _follow(self, host: str, port: int) -> tuple[TCPStore, list[dict[str, Any]]]:
@@ -136,8 +137,8 @@ class Node:
 
 
 def listening(host: str, port: int, limit: timedelta, ranks: int = 0) -> TCPStore:
-    """Return a store that listens at this address alone: it asks nobody for a password, and torch's own listens at
-    every address of the host. Raises NotMetError where the address cannot be had."""
+    """Return a store that listens at this address alone: it needs no password, and torch's own store listens at every
+    address of the host. Raises NotMetError if the address cannot be used."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         descriptor = socket.create_server(address[:2], family=family).detach()
@@ -150,7 +151,7 @@ def listening(host: str, port: int, limit: timedelta, ranks: int = 0) -> TCPStor
 
 
 class HostsRendezvous(StaticTCPRendezvous):
-    """torchrun's static rendezvous, with a store as `listening` makes it, and over several nodes as they have met."""
+    """torchrun's static rendezvous, with the store of `listening`, over several nodes as they have met."""
 
     def __init__(self, given: RendezvousParameters, node: Node | None) -> None:
         address, _, port = given.endpoint.rpartition(":")

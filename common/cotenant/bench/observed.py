@@ -24,7 +24,7 @@ _SHORT = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", 
 
 
 def _runs_in_tf32(product: str, operand: Tensor) -> bool:
-    """Return whether torch's switches let a product of this name run under TF32: each library has its own."""
+    """Return whether torch's switches let this product run under TF32: each library has its own switch."""
     if operand.dtype != torch.float32 or not operand.is_cuda:
         return False
     cudnn: Any = torch.backends.cudnn
@@ -34,11 +34,11 @@ def _runs_in_tf32(product: str, operand: Tensor) -> bool:
 
 
 _kernels: list[object] = []
-"""Those that Triton has compiled since it was first looked for."""
+"""The kernels that Triton has compiled since it was first looked for."""
 
 
 def compiled_graphs() -> int:
-    """Return how many graphs torch.compile, and kernels Triton has compiled in this process, each again included."""
+    """Return the number of graphs by torch.compile and kernels by Triton compiled in this process, repeats included."""
     dynamo: Any = sys.modules.get("torch._dynamo.utils")
     triton: Any = sys.modules.get("triton.knobs")
     if triton is not None and triton.compilation.listener is None:
@@ -47,7 +47,7 @@ def compiled_graphs() -> int:
 
 
 def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
-    """Take down a kernel that Triton has compiled; one from its cache costs some milliseconds, and counts no less."""
+    """Note a kernel that Triton has compiled; one from its cache costs some milliseconds, and counts, too."""
     _kernels.append(src)
 
 
@@ -82,9 +82,9 @@ def watched_updates(run: Run) -> Iterator[list[Optimizer]]:
 
 
 def described(optimizer: Optimizer, precision: Precision) -> dict[str, Any]:
-    """Return an optimizer's kind, the dtype of the model's weights, and of those that it steps: these, or copies.
+    """Return an optimizer's kind, the dtype of the model's weights, and the dtype of the stepped weights or copies.
 
-    `parameters`: how many numbers it trains.
+    `parameters`: the number of trained numbers.
     """
     sizes: Counter[torch.dtype] = Counter()
     for weight in weights_of([optimizer]):
@@ -109,11 +109,11 @@ _aten = torch.ops.aten
 
 
 class FlopCount(TorchDispatchMode):
-    """A context that counts in `flops` the products in it, and sees the dtype of their operands.
+    """A context that counts the operations of its products in `flops`, and sees the dtype of their operands.
 
-    `uncounted` names those that a formula did not fit.
+    `uncounted` names products that their formula did not fit.
 
-    Formulas are those of torch.utils.flop_counter, and ours where these count nothing (recurrent layers, attention on
+    Formulas are from torch.utils.flop_counter; ours replace them if they count nothing (recurrent layers, attention on
     a processor), do not fit (grouped queries), or count too much (the backward of grouped convolutions, 32 times for 64
     depthwise channels; scores that a fused kernel of attention computes again). A product of (m, k) and (k, n) counts
     2 m n k; sums, norms and activations count nothing, and a causal mask saves nothing.
@@ -135,7 +135,7 @@ class FlopCount(TorchDispatchMode):
         packet = func.overloadpacket
         formula = _FORMULAS.get(packet) or flop_registry.get(packet)
         if formula is None:
-            # In inference mode layers arrive whole that elsewhere come as their products.
+            # Inference mode dispatches some layers as a whole instead of their products.
             with self:
                 parts = func.decompose(*args, **kwargs)
             if parts is not NotImplemented:
@@ -154,13 +154,13 @@ class FlopCount(TorchDispatchMode):
             self.flops += counted
             self.reducible += counted if packet in _KERNEL_AT and _reduces(*args[_KERNEL_AT[packet] :]) else 0
         except (AssertionError, IndexError, TypeError, ValueError):
-            # Shapes that a formula does not know, as of grouped queries, are no reason to end a benchmark.
+            # Shapes unknown to a formula, as of grouped queries, are no reason to end a benchmark.
             self.uncounted.add(packet.__name__)
         return out
 
     @property
     def dtype(self) -> str | None:
-        """The dtype of most elements of the products' operands, None without any; tf32 is fp32 under CUDA's TF32."""
+        """The dtype of most elements of the products' operands, None without any; `tf32` is fp32 under CUDA's TF32."""
         return next((dtype for dtype, _ in self._elements.most_common(1)), None)
 
     @property
@@ -170,25 +170,25 @@ class FlopCount(TorchDispatchMode):
 
     @property
     def total(self) -> int | None:
-        """The count, None where it is not whole, or where there was nothing to be counted."""
+        """The count; None if it is incomplete, or if there was nothing to count."""
         return None if self.uncounted else self.flops or None
 
 
 def _convolution(x: Any, weight: Any, bias: Any, *rest: Any, out_val: Any) -> int:
-    """Return the products of a convolution: rest = stride, padding, dilation, transposed, output_padding, groups."""
+    """Return the operations of a convolution: rest = stride, padding, dilation, transposed, output_padding, groups."""
     return _products(x.shape if rest[3] else out_val.shape, weight.shape)
 
 
 def _convolution_backward(grad: Any, x: Any, weight: Any, bias_sizes: Any, *rest: Any, out_val: Any) -> int:
-    """Either gradient, by the input and by the weights, costs as much as the forward; `rest` as above, then a mask."""
+    """Return the operations of the requested gradients, each equal to the forward; `rest` as above, then a mask."""
     wanted = rest[6]
     return (wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
 
 
 def _products(swept: Any, weight: Any) -> int:
-    """Return the operations where the kernel goes over `swept`, (n, c, *space).
+    """Return the operations of a kernel that sweeps over `swept`, (n, c, *space).
 
-    The weights (out, in / groups, *kernel), or (in, out / groups, *kernel) transposed, are all used once at each place.
+    At each place all weights are used once: (out, in / groups, *kernel), transposed (in, out / groups, *kernel).
     """
     return 2 * swept[0] * math.prod(swept[2:]) * math.prod(weight)
 
@@ -209,7 +209,7 @@ def _recurrent(times: int) -> Callable[..., int]:
 
 
 def _grouped(left: Any, right: Any, *args: Any, **kwargs: Any) -> int:
-    """Return products of groups of rows, (n, k) by (e, k, m), and the products of their backward, (k, n) by (n, m)."""
+    """Return the operations of products of row groups, (n, k) by (e, k, m), and of their backward, (k, n) by (n, m)."""
     rows = left.shape[-2:] if left.dim() == 3 and right.dim() == 2 else left.shape
     return 2 * math.prod(rows) * right.shape[-1]
 
@@ -217,13 +217,13 @@ def _grouped(left: Any, right: Any, *args: Any, **kwargs: Any) -> int:
 def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
     """Return scores and their product with the values: query (b, h, m, d), key (b, g, n, d), value (b, g, n, e).
 
-    Each of the h heads counts; where g is less, several of them share a key.
+    Each of the h heads counts; with fewer key heads g, several heads share a key.
     """
     return 2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3])
 
 
 def _attention_backward(grad: Any, *args: Any, **kwargs: Any) -> int:
-    """Return two gradients for each product; a kernel's repeated products are no operations of the model's."""
+    """Return two gradients for each product; products that a kernel repeats are no operations of the model."""
     return 2 * _attention(*args, **kwargs)
 
 
@@ -244,4 +244,4 @@ for _kernel in ("flash_attention", "flash_attention_for_cpu", "efficient_attenti
     _FORMULAS[getattr(_aten, f"_scaled_dot_product_{_kernel}_backward")] = _attention_backward
 
 _KERNEL_AT = {_aten.convolution: 1, _aten.convolution_backward: 2}
-"""At which of their arguments the weights of a convolution stand, before its form."""
+"""The index of a convolution's weights among the arguments; stride, padding and so on follow."""

@@ -1,7 +1,7 @@
-"""Optimizers that pass over all weights in a few kernels: NVIDIA apex's where it is installed, else torch's own.
+"""Optimizers that pass over all weights in a few kernels: NVIDIA apex's if it is installed, else torch's own.
 
-torch's take a gradient scaler's verdict without reading it on the host and apex's do not: with a scaler it is torch's.
-So it is for float64, which apex's pass over.
+With a gradient scaler, torch's own are used: they read its verdict on the device, apex's on the host. So they are for
+float64, which apex's skip.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def fused(
 ) -> torch.optim.Optimizer:
     """Return Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or stochastic gradient descent.
 
-    With the options of torch.optim's, and parameters or groups of them.
+    Options and parameters are as for torch.optim.
     """
     given = list(parameters)
     weights = list[torch.Tensor]()
@@ -38,7 +38,7 @@ def fused(
         weights += each["params"] if isinstance(each, dict) else [each]
     sharded = any(is_sharded(weight) for weight in weights)
     if sharded or (apex := _apex(device, precision, weights)) is None:
-        # torch's fused SGD passes over no shards (torch 2.14); by `foreach` it is a few kernels, too.
+        # torch's fused SGD skips shards (torch 2.14); `foreach` needs few kernels, too.
         few = {"foreach": True} if sharded and kind == "SGD" else {"fused": True}
         return getattr(torch.optim, kind)(given, **few, **options)
     if kind == "SGD":
@@ -47,7 +47,7 @@ def fused(
 
 
 def _apex(device: Device, precision: Precision, weights: Iterable[torch.Tensor]) -> ModuleType | None:
-    """Return apex's optimizers where they can run: on CUDA, without a scaler, and with their kernels built."""
+    """Return apex's optimizers if they can run: on CUDA, without a scaler, and with their kernels built."""
     if device.torch_device.type != "cuda" or precision.scaler is not None:
         return None
     if any(weight.dtype == torch.float64 for weight in weights):
@@ -55,6 +55,6 @@ def _apex(device: Device, precision: Precision, weights: Iterable[torch.Tensor])
     try:
         applying = importlib.import_module("apex.multi_tensor_apply")
         optimizers = importlib.import_module("apex.optimizers")
-    except ImportError:  # The index has another package of this name, too.
+    except ImportError:  # PyPI has another package of this name.
         return None
     return optimizers if applying.multi_tensor_applier.available else None

@@ -1,4 +1,4 @@
-"""How a tenant that cannot finish says why: an outcome of its own and a sentence with the remedy."""
+"""The outcome of a tenant that cannot finish, and a sentence with the remedy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cotenant.machine.wheels import device_host, remedy
 _NO_HOST_MEMORY = ("can't allocate memory", "HOST_ALLOCATION_FAILED", "Failed to CUDA host alloc")
 _NO_DEVICE_MEMORY = (
     "CUDA error: out of memory",
-    "CUDA driver error: out of memory",  # torch, where segments that grow are mapped
+    "CUDA driver error: out of memory",  # torch, mapping a growing segment
     "HIP error: out of memory",
     "STATUS_ALLOC_FAILED",  # cuBLAS, cuSOLVER, cuDNN before its version 9
     "DEVICE_ALLOCATION_FAILED",  # cuDNN 9
-    "nable to find an engine to execute this computation",  # torch, where no plan of cuDNN's finds its workspace
+    "nable to find an engine to execute this computation",  # torch, without workspace for any plan of cuDNN's
     "Failed to CUDA malloc",  # NCCL, as the next two
     "Failed to CUDA calloc",
     "'out of memory'",
 )
 _NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "invalid device function")
-"""The words of CUDA and HIP where torch was built for other devices than the one there is."""
+"""CUDA's and HIP's words if torch was built for other devices than the present one."""
 _NO_KERNEL = ("could not create a primitive",)
-"""oneDNN's words where a processor lacks instructions for a layer's precision, as AVX-512 for an LSTM in bf16."""
+"""oneDNN's words if a processor lacks instructions for a layer's precision, as AVX-512 for an LSTM in bf16."""
 _NO_COMPILER = ("Failed to find C compiler", "triton_launcher.c'", "cuda_utils.c'", "static_cuda_launcher.c'")
-"""Triton's words where there is no compiler, and words of a compiler's command that has failed."""
+"""Triton's words if there is no compiler, and words of a compiler's command that has failed."""
 _NOT_DETERMINISTIC = "does not have a deterministic implementation"
 _WORKER = "Original Traceback"
 
@@ -51,7 +51,7 @@ class MissingDataError(BenchmarkError):
 
 
 def outcome_of(error: BaseException, batch_size: int | None = None, under_runner: bool = False) -> tuple[str, str, int]:
-    """Return (outcome, message, exit status) for the error that ended one of this batch size, if it came so far."""
+    """Return (outcome, message, exit status) for the error that ended a benchmark, with its batch size if known."""
     text = str(error)
     if isinstance(error, CotenantError):
         outcome = error.outcome if isinstance(error, BenchmarkError) else "failed"
@@ -82,7 +82,7 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
 
 
 def reason_of(error: Exception) -> str:
-    """Return the first line of an error that input caused; raise one again that has another cause, as full memory."""
+    """Return the first line of an error that input caused; raise an error of another cause, as full memory, again."""
     if outcome_of(error)[0] != "failed":
         raise error
     return str(error).partition("\n")[0].rstrip(".")
@@ -91,7 +91,7 @@ def reason_of(error: Exception) -> str:
 def _half_batch(batch_size: int | None, under_runner: bool) -> str:
     if batch_size is None or batch_size < 2:
         return "Give it less to hold, or more memory."
-    # A runner gives its tenants the words behind a -- of its own.
+    # Behind a runner's own --, the words go to its tenants.
     return f"Try half the batch: {'-- ' if under_runner else ''}--batch-size {batch_size // 2}"
 
 

@@ -1,7 +1,7 @@
 """One model over several ranks: replicas that average their gradients, or shards that gather their weights.
 
 `ddp` is Li et al. (2020), `fsdp` Zhao et al. (2023) as torch's `fully_shard` does it. Either can send gradients in 16
-bit: half the traffic, and sums that are rounded.
+bits: half the traffic, and rounded sums.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _HOOKS = {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_c
 
 
 def over_all_ranks(module: nn.Module, form: Form, compression: Compression) -> nn.Module:
-    """Return a module of equal weights on all ranks, whose gradients are the mean of theirs."""
+    """Return a module with equal weights on all ranks, which averages their gradients."""
     if form == "fsdp":
         return _sharded(module, compression)
-    # Named to it, devices would be where it puts every input, also one that a model wants on the host.
+    # Given device ids, DDP would move every input there, even one that a model wants on the host.
     # A view of the buckets saves a copy of all gradients in every step.
     spread = DistributedDataParallel(module, gradient_as_bucket_view=True)
     if compression != "none":
@@ -40,29 +40,29 @@ def take_first(module: nn.Module) -> None:
 
 
 def described(form: str, compression: Compression) -> str:
-    """Return the record's word for it: `ddp`, or `fsdp, bf16 gradients`."""
+    """Return the record's description of the form: `ddp`, or `fsdp, bf16 gradients`."""
     return form if compression == "none" else f"{form}, {compression} gradients"
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return this rank's part of a tensor that is sharded, which shares its memory; any other tensor as it is."""
+    """Return this rank's part of a sharded tensor, sharing its memory; any other tensor as it is."""
     return tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined] # a DTensor
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor is a part of a whole that lies on several ranks: a DTensor, whose import takes 0.8 s."""
+    """Return whether a tensor is sharded over ranks: a DTensor, whose import takes 0.8 s."""
     return hasattr(tensor, "to_local")
 
 
 def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
     """Shard each block, so that one is gathered while another computes, and the rest as a last one."""
-    # It takes 0.8 s to import, which no other form has to pay.
+    # This import takes 0.8 s, which other forms need not pay.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    # DDP takes the first rank's weights, and here every rank would keep the part that it drew.
+    # DDP takes the first rank's weights; here every rank would keep its own random part.
     take_first(module)
-    # Unsaid, it would be that of an accelerator, also where a host has one and the model is on the CPU.
+    # The default is an accelerator's mesh, even if the model is on the CPU of a host that has one.
     mesh = init_device_mesh(next(module.parameters()).device.type, (distributed.get_world_size(),))
     policy = MixedPrecisionPolicy(reduce_dtype=DTYPES.get(compression))
     for part in (*_blocks(module), module):

@@ -1,4 +1,4 @@
-"""The parameters of a benchmark: the flags that every one has, their defaults and limits, and its declarations."""
+"""The parameters of a benchmark: the flags of every benchmark, their defaults and limits, and its declarations."""
 
 from __future__ import annotations
 
@@ -11,62 +11,62 @@ from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
 
 CompileMode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
-"""The modes of torch.compile; the first one is the flag's without a word."""
+"""The modes of torch.compile; the flag without a word means the first."""
 
 
 class BenchmarkParameters:
-    """All that a benchmark is asked for, and what it declares of itself, without its work.
+    """The flags and the declarations of a benchmark, without its work.
 
     The annotated attributes are the flags that every benchmark has.
     """
 
     item: ClassVar[str] = "item"
     same_shapes: ClassVar[bool] = False
-    """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
+    """Whether all steps have the same shapes: cuDNN and MIOpen then time their convolutions in the warm-up."""
 
     padding: ClassVar[int | None] = None
-    """The word that fills up `texts` to the longest of a batch: the harness counts the others of some batches."""
+    """The word that pads `texts` to the longest of a batch: the harness counts the other words of some batches."""
 
     fast_channels_last: ClassVar[bool] = False
-    """Are its convolutions faster on channels_last tensors, in 16 bit and tf32? Then devices do them so by default."""
+    """Whether its convolutions are faster on channels_last tensors, in 16 bits and tf32: then devices use them."""
     serves: ClassVar[bool] = False
-    """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
+    """Whether someone waits for each step, as for the next word of an answer: the time of each is recorded, too."""
     ignored: ClassVar[dict[str, int]] = {}
     aliases: ClassVar[dict[str, str]] = {}
     """Other suites' flags, and the words that they become."""
     fixed: ClassVar[dict[str, Any]] = {}
-    """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.
+    """Parameters with only one value in this benchmark: a flag for another value has no effect.
 
-    Where that depends on another parameter, an instance says so before it calls `__init__`.
+    If they depend on another parameter, an instance sets them before it calls `__init__`.
     """
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
-    cuda: bool = flag(True, help="use an accelerator where there is one")
+    cuda: bool = flag(True, help="use an accelerator if there is one")
     workers: int | None = flag(
         None, "--workers", "-j", help="data-loader processes; by default one per processor", least=0
     )
     seed: int = flag(0, "--seed", "-s", help="seed of every generator", least=0)
-    devices: int = flag(1, help="over how many devices, each with a process of its own")
+    devices: int = flag(1, help="number of devices, each with a process of its own")
     repeat: int = flag(15, help="observations")
     number: int = flag(5, help="batches in one observation")
     skip: int | None = flag(None, help="first observations left out of statistics", least=0)
     report: Path | None = flag(None, help="a .json file or a directory for the record")
     precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(
-        None, help="of the products; wins over its aliases below"
+        None, help="precision of products; overrides the aliases below"
     )
     half: bool = flag(False, help="fp16 weights with fp32 norms (as --opt-level O3)")
     fp16: bool = flag(False, help="as --precision fp16")
     opt_level: Literal["O0", "O1", "O2", "O3"] | None = flag(
         None, help="O0 fp32, O1 and O2 fp16 autocast, O3 fp16 weights"
     )
-    data: Path | None = flag(None, help="read the input from files here, not from a random batch")
-    compile: bool | CompileMode = flag(False, help="torch.compile the models, in this mode of it")
-    channels_last: bool | None = flag(None, help="channels_last memory format; by default where it is faster")
+    data: Path | None = flag(None, help="read the input from files in this directory, not from a random batch")
+    compile: bool | CompileMode = flag(False, help="compile the models by torch.compile, in this mode")
+    channels_last: bool | None = flag(None, help="channels_last memory format; by default if it is faster")
     cached_batch: bool = flag(False, help="train on the first batch alone: the rate without input")
-    deterministic: bool = flag(False, help="kernels that give the same bits for the same seed, alone")
+    deterministic: bool = flag(False, help="only kernels that give the same bits for the same seed")
 
     def __init__(self, **parameters: Any) -> None:
-        """Set every parameter, those not given to their defaults. Raises CotenantError for impossible ones."""
+        """Set every parameter, missing ones to their defaults. Raises CotenantError for impossible values."""
         known = declared(type(self))
         assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
         for name, (_, how) in known.items():

@@ -1,8 +1,8 @@
 """Precisions: a request in any spelling becomes one setting, applied in one place.
 
 fp32 is fp32: TF32, which torch leaves on in convolutions, is switched off for it. bf16 and fp16 are torch.amp's
-autocast around the step, fp16 with a gradient scaler. `half` has fp16 weights with fp32 norms as well, as apex's O3
-with `keep_batchnorm_fp32` has, and steps fp32 copies of them, as apex's FP16_Optimizer did: without those a GPU's
+autocast around the step, fp16 with a gradient scaler. `half` also has fp16 weights with fp32 norms, like apex's O3
+with `keep_batchnorm_fp32`, and steps fp32 copies of them, like apex's FP16_Optimizer: without the copies a GPU's
 Adam divides zero by zero.
 """
 
@@ -26,10 +26,10 @@ from cotenant.errors import CotenantError
 
 
 class MasterWeights:
-    """The fp32 copies of one optimizer's 16-bit weights, which it steps; its fp32 weights are their own.
+    """The fp32 copies of one optimizer's 16-bit weights, which it steps; its fp32 weights need no copy.
 
-    An fp16 weight loses every step below 1/2048 of its size, and Adam's eps of 1e-8 is zero in fp16: 0 / 0 where a
-    gradient's square has faded too (Micikevicius et al. 2018, "Mixed precision training").
+    An fp16 weight loses every step below 1/2048 of its size, and Adam's eps of 1e-8 is zero in fp16: 0 / 0 once a
+    gradient's square has faded, too (Micikevicius et al. 2018, "Mixed precision training").
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -50,7 +50,7 @@ class MasterWeights:
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The dtype of the model's copied weights; None where the optimizer has no 16-bit weights."""
+        """The dtype of the model's copied weights; None if the optimizer has no 16-bit weights."""
         return self._weights[0].dtype if self._weights else None
 
     def forget_gradients(self) -> None:
@@ -66,7 +66,7 @@ class MasterWeights:
                 copies.append(master.grad)
                 gradients.append(weight.grad)
         if gradients:
-            # In one kernel or a few, not in one per weight.
+            # One kernel or a few, not one per weight.
             torch._foreach_copy_(copies, gradients)
 
     def give_weights(self) -> None:
@@ -82,9 +82,9 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 
 
 def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: str | None) -> str:
-    """Return fp32, tf32, bf16, fp16 or half for every spelling; `--precision` wins over the others, its aliases.
+    """Return fp32, tf32, bf16, fp16 or half for every spelling; `--precision` overrides its aliases.
 
-    So it can be given behind a job's own words. Raises CotenantError where two aliases disagree without it.
+    So it can follow a job's own words. Raises CotenantError if two aliases disagree without it.
     """
     if precision is not None:
         return precision
@@ -106,11 +106,11 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
 
 @dataclass(slots=True)
 class Precision:
-    """One precision on one device. `autocast` is around a 16-bit step, `outside` around the backward within it.
+    """One precision on one device. `autocast` surrounds a 16-bit step, `outside` the backward within it.
 
-    `updates` counts them here, where it takes no frame more: a frame is a thousandth of the smallest step. With a
-    scaler `stepped` counts those that reached the optimizer, and `overflowed`, on the device, those of them that it
-    took for naught.
+    `updates` is counted here, as another frame would cost a thousandth of the smallest step. With a scaler, `stepped`
+    counts the updates that reached the optimizer, and `overflowed`, on the device, the ones among them that it
+    ignored.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Precision:
 
     @property
     def skipped(self) -> int | None:
-        """How many updates changed no weight, as their gradients were not finite; None without a scaler.
+        """The number of updates that changed no weight, as their gradients were not finite; None without a scaler.
 
         Waits for the device.
         """
@@ -141,7 +141,7 @@ class Precision:
     def convert(self, module: nn.Module) -> nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`.
 
-        Recurrent layers of a device of CUDA's are let compute in bf16 where that is asked for.
+        For bf16, recurrent layers on CUDA devices are made to compute in bf16.
         """
         if self.name == "half":
             module.half()
@@ -155,7 +155,7 @@ class Precision:
         return module
 
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `step` as it must be called: itself for fp32 and tf32, under autocast for 16 bit."""
+        """Return `step` as it must be called: itself for fp32 and tf32, under autocast for 16 bits."""
         autocast = self.autocast
         if autocast is None:
             return step
@@ -167,7 +167,7 @@ class Precision:
         return autocast_step
 
     def update(self, loss: Tensor, optimizer: Optimizer, clip_norm: float | None = None) -> None:
-        """zero_grad, backward, clip, step, in the way this precision needs."""
+        """Call zero_grad, backward, clip and step, as this precision needs."""
         self.updates += 1
         if self.outside is None:
             optimizer.zero_grad()
@@ -188,9 +188,9 @@ class Precision:
         torch.clear_autocast_cache()
 
     def minimize(self, compute: Callable[[], Tensor], optimizer: Optimizer, clip_norm: float | None = None) -> Tensor:
-        """Let an optimizer that asks for the loss several times a step, as LBFGS does, make one; return the first loss.
+        """Let an optimizer that computes the loss several times a step, like LBFGS, make one; return the first loss.
 
-        It counts as one update. Raises UnsupportedError where gradients are scaled.
+        It counts as one update. Raises UnsupportedError if gradients are scaled.
         """
         if self.scaler is not None:
             raise UnsupportedError(
@@ -200,7 +200,7 @@ class Precision:
         self.updates += 1
 
         def closure() -> Tensor:
-            # As behind an update: the optimizer may have moved the weights since it was called last.
+            # As after an update: the optimizer may have moved the weights since the last call.
             torch.clear_autocast_cache()
             optimizer.zero_grad()
             loss = compute()
@@ -246,20 +246,20 @@ class Precision:
         self.scaler.update()
 
     def _steps(self, optimizer: Optimizer, *_: Any) -> None:
-        """Count a step that the scaler lets happen: a fused optimizer is told on the device to change nothing."""
+        """Count a step that the scaler allows; a fused optimizer is told on the device to change nothing."""
         self.stepped += 1
         found_inf: Tensor | None = getattr(optimizer, "found_inf", None)
         if found_inf is not None:
             if self.overflowed is None:
                 self.overflowed = found_inf.clone()
             else:
-                self.overflowed += found_inf  # In place: a step that is replayed knows no other.
+                self.overflowed += found_inf  # In place, as a replayed step uses this tensor.
 
 
 def _in_bf16(forward: Callable[..., Any], layers: nn.RNNBase, *given: Any) -> Any:
-    """Call recurrent layers with bf16 copies of their weights, whose gradients come back in fp32.
+    """Call recurrent layers with bf16 copies of their weights; gradients return in fp32.
 
-    Under autocast to bf16, too, torch casts them to fp16, and no scaler is there for it (torch 2.14, autocast's
+    Under autocast to bf16 torch casts the layers to fp16, for which there is no scaler (torch 2.14, autocast's
     `_cudnn_rnn`).
     """
     if not torch.is_autocast_enabled("cuda"):
@@ -281,15 +281,15 @@ def _in_bf16(forward: Callable[..., Any], layers: nn.RNNBase, *given: Any) -> An
     given = tree_map_only(kinds, lambda one: one.to(torch.bfloat16), given, is_leaf=lambda one: isinstance(one, kinds))
     with torch.autocast("cuda", enabled=False):
         out = torch.func.functional_call(layers, weights, given)
-    # They keep the copies otherwise, and with them the history of this step.
+    # Otherwise the layers keep the copies, and with them the history of this step.
     layers._flat_weights = [getattr(layers, name) for name in layers._flat_weights_names]
     return out
 
 
 def _zero_momentum(optimizer: Optimizer) -> None:
-    """Begin a fused SGD's momentum with zeros, which changes nothing of its first step.
+    """Start a fused SGD's momentum with zeros, which does not change its first step.
 
-    torch begins it with memory as it is found, which a first step that overflows leaves in place (torch 2.14).
+    torch starts it with uninitialised memory, which a first step that overflows leaves in place (torch 2.14).
     """
     for group in optimizer.param_groups:
         if isinstance(optimizer, torch.optim.SGD) and group["fused"] and group["momentum"]:
@@ -298,7 +298,7 @@ def _zero_momentum(optimizer: Optimizer) -> None:
 
 
 def set_precision(name: str, device: Device) -> Precision:
-    """Set torch's backends for `name` on `device`. Raises UnsupportedError where the device cannot train so."""
+    """Set torch's backends for `name` on `device`. Raises UnsupportedError if the device cannot train in it."""
     kind = device.torch_device.type
     if kind == "cpu" and name in ("fp16", "half"):
         raise UnsupportedError(
@@ -306,15 +306,15 @@ def set_precision(name: str, device: Device) -> Precision:
             "Use --precision bf16.",
         )
     if name == "tf32" and not (device.is_nvidia and torch.cuda.get_device_capability(device.torch_device) >= (8, 0)):
-        # An MI300X has it, and so have Intel's devices.
-        of_others = "is not NVIDIA's, and tf32 is asked of these alone"
+        # An MI300X and Intel's devices have it, but this is not tested there.
+        of_others = "is not NVIDIA's, and only these have tf32"
         lacks = of_others if device.is_accelerator and not device.is_nvidia else "has no TF32"
         raise UnsupportedError(f"{device.name} {lacks}.", "Use --precision fp32.")
-    # Unless told otherwise torch counts emulation, and autocast takes that for support.
+    # By default torch counts emulation, and autocast takes it for support.
     if name == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise UnsupportedError(f"{device.name} has no bf16: torch would emulate it.", "Use --precision fp16.")
     # These two setters keep torch's older and newer switches in agreement. The newer alone would leave the older
-    # ones behind, and then reading those raises, as torch.compile does.
+    # ones behind, and then reading them raises, as torch.compile does.
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = name == "tf32"
     if name not in DTYPES:

@@ -1,7 +1,7 @@
-"""Neighbours of known pressure: benchmarks that take a stated part of one resource and count how much they got of it.
+"""Neighbours of known pressure: benchmarks that use a stated share of one resource and count the amount they got.
 
-A level is a duty cycle, in percent: so much of each period is work, the rest is sleep (Bubble-Up, Mars et al., MICRO
-2011, has such a dial). The worth of a level differs from machine to machine; amounts in physical units do not.
+A level is a duty cycle, in percent: this much of each period is work, the rest is sleep (Bubble-Up, Mars et al.,
+MICRO 2011, has such a dial). A level's meaning differs between machines; amounts in physical units do not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cotenant.procfs import fields, read_text, to_int
 FULL = 100
 FIXED = {"batch_size": 1, "workers": 0, "cached_batch": False}
 PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
-"""How long a piece of a device's work is, and of how many of the least pieces it is made at most."""
+"""The length of a piece of a device's work, and the most minimal pieces in it."""
 
 
 class Pressure(Benchmark):
-    """One step = one period: `work` for the level's part of it, then sleep. An item is a unit that was achieved."""
+    """One step = one period: `work` for the level's share of it, then sleep. An item is an achieved unit."""
 
     fixed: ClassVar[dict[str, Any]] = FIXED | {"cuda": False}
 
@@ -45,12 +45,12 @@ class Pressure(Benchmark):
         self.owed_ns = 0
 
     def build(self, run: Run) -> None:
-        """Make the data that `work` works on."""
+        """Make the data for `work`."""
         run.uneven = True  # A step is as many pieces of work as fit.
         self.prepare(run)
 
     def prepare(self, run: Run) -> None:
-        """Make the data that `work` works on."""
+        """Make the data for `work`."""
         raise NotImplementedError
 
     def batches(self, run: Run) -> Iterator[int]:
@@ -71,13 +71,13 @@ class Pressure(Benchmark):
 
     @property
     def share_ns(self) -> int:
-        """The level's part of a period."""
+        """The level's share of a period."""
         return self.period_ns * self.level // FULL
 
     def worked(self) -> float:
-        """Work for the level's part of a period; return the items achieved.
+        """Work for the level's share of a period; return the items achieved.
 
-        A piece of work cannot be cut: the excess in one period is taken off the next, in which there is one at least.
+        A piece of work cannot be cut: the excess of one period is taken off the next, which has at least one piece.
         """
         amount = 0.0
         self.owed_ns += self.share_ns
@@ -88,8 +88,8 @@ class Pressure(Benchmark):
         return amount
 
     def pay(self, start_ns: int) -> None:
-        """Take what was worked since then off what is owed, and no more than a period owes: a piece in which it was
-        held still may have lasted for seconds."""
+        """Subtract the time worked since `start_ns` from the time owed, but at most one period's share: a frozen piece
+        may have lasted for seconds."""
         self.owed_ns = max(self.owed_ns - (clock_ns() - start_ns), 1 - self.share_ns)
 
     def work(self) -> float:
@@ -98,18 +98,18 @@ class Pressure(Benchmark):
 
 
 class DevicePressure(Pressure):
-    """A neighbour on a device: work is enqueued one piece ahead, so that the device has no rest between two.
+    """A neighbour on a device: work is enqueued one piece ahead, so that the device never rests between two.
 
-    Who waits for a piece leaves its processor: it presses on the device alone.
+    Waiting for a piece blocks instead of spinning: the pressure is on the device alone.
     """
 
     fixed: ClassVar[dict[str, Any]] = FIXED
 
     def build(self, run: Run) -> None:
-        """Make the data, and see how much of it is a piece. Raises UnsupportedError without a device."""
+        """Make the data, and find the size of a piece. Raises UnsupportedError without a device."""
         self.device = run.chosen
         self.pending: Any = None
-        """The end of the last piece, for which nobody has waited yet."""
+        """The end of the last piece, not yet waited for."""
         self.refuse_processors()
         super().build(run)
         self.times = self.least_pieces()
@@ -117,13 +117,13 @@ class DevicePressure(Pressure):
     def refuse_processors(self) -> None:
         if not self.device.is_accelerator:
             raise UnsupportedError(
-                "It presses a device, and there is none here.",
-                "On a host without devices press cpu, llc, dram or disk.",
+                "It puts pressure on a device, and there is none here.",
+                "On a host without devices use pressure on cpu, llc, dram or disk.",
             )
 
     def least_pieces(self) -> int:
-        """Return how many of the least pieces take about as long as a piece is to be."""
-        self.enqueue()  # Libraries prepare themselves at their first call.
+        """Return the number of minimal pieces that take about as long as a piece should."""
+        self.enqueue()  # Libraries initialise at their first call.
         self.device.synchronize()
         start_ns = clock_ns()
         for _ in range(TRIES):
@@ -148,7 +148,7 @@ class DevicePressure(Pressure):
         return amount
 
     def enqueue(self) -> float:
-        """Give the device the least piece of work; return the items that it achieves."""
+        """Give the device the minimal piece of work; return the items that it achieves."""
         raise NotImplementedError
 
 
@@ -158,5 +158,5 @@ def processor_seconds() -> float:
 
 
 def bytes_from_storage() -> int | None:
-    """Return the bytes that this process has had fetched from storage so far; None where the kernel does not count."""
+    """Return the bytes fetched from storage for this process so far; None if the kernel does not count them."""
     return to_int(fields(read_text(Path("/proc/self/io")), ":").get("read_bytes", ""))

@@ -1,7 +1,7 @@
 """Starts a process per device of a benchmark that trains one model: python -m cotenant.bench.ranks MAIN.PY [FLAGS].
 
-They are as many as `--devices` says, 0 or unsaid for all of $DEVICE_TOTAL or, where nobody set that, all that torch
-sees. With `--parallel dp` it is one process for all of them.
+Their number is `--devices`; 0 or unset means all of $DEVICE_TOTAL, or if that is unset, all that torch sees. With
+`--parallel dp` one process serves all devices.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cotenant.text import endpoint
 
 
 def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
-    """Return how many processes a benchmark with these flags takes on this node; 0: it is to be started by itself.
+    """Return the number of processes of a benchmark with these flags on this node; 0: start it by itself.
 
-    By itself it names the fault of its devices best. `count` gives those that torch sees.
+    By itself it reports a problem with its devices best. `count` returns the number that torch sees.
     """
     devices = value_behind(words, "--devices", usual="0")
     if value_behind(words, "--parallel") == "dp" or not devices.isdecimal():
@@ -36,11 +36,11 @@ def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[
 
 
 def launcher_flags(ranks: int, environ: Mapping[str, str]) -> list[str]:
-    """Return the flags of torchrun for so many processes on this node; the number of nodes it reads from PET_*."""
+    """Return torchrun's flags for this many processes on this node; it reads the number of nodes from PET_*."""
     address, port = environ.get("MASTER_ADDR", "127.0.0.1"), environ.get("MASTER_PORT", "29500")
     if environ.get("PET_NNODES", "1") == "1" or environ.get(NODE_VARIABLE):
         meeting = [f"--rdzv_backend={BACKEND}", f"--rdzv_endpoint={endpoint(address, int(port))}"]
-    else:  # No runner has described the nodes.
+    else:  # No runner described the nodes.
         meeting = [f"--master_addr={address}", f"--master_port={port}"]
     return [f"--nproc_per_node={ranks}", *meeting]
 

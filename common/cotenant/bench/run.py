@@ -1,4 +1,4 @@
-"""The `Run` that a benchmark gets: it places models, updates them, and gives batches."""
+"""The `Run` of a benchmark: it places models, updates them, and provides batches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Run:
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.uneven = False
-        """Do steps differ in their work? Then the operations of the first one tell nothing of the others."""
+        """Whether steps differ in their work: the first step's operations then say nothing about the others'."""
         self.heeded: set[str] = set()
         self.switches = inherited_switches(os.environ)
         dropped = drop_switches(os.environ)
@@ -80,11 +80,11 @@ class Run:
         self.findings.append(Finding(rule, severity, sentence, remedy))
 
     def any_says(self, word: bool) -> bool:
-        """Return whether any rank says yes; all of them have to ask."""
+        """Return whether any rank says yes; all of them have to call this."""
         return self.world.any_says(word, self.chosen)
 
     def _seed_with(self, seed: int) -> None:
-        """Let every generator begin at this seed."""
+        """Seed every generator."""
         self.seed = seed
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -92,16 +92,16 @@ class Run:
 
     @property
     def tries_algorithms(self) -> bool:
-        """Does the first step time the device's convolutions, to choose the fastest? Ranks own their devices anyway."""
+        """Whether the first step times the device's convolutions, to choose the fastest; ranks never time them."""
         return self.chosen.is_accelerator and torch.backends.cudnn.benchmark and self.world.size == 1
 
     @property
     def updates(self) -> int:
-        """How often `update` was called: that a step returned says nothing of whether it trained."""
+        """The number of calls of `update`: a step's return does not show that it trained."""
         return self.precision.updates
 
     def _wants_channels_last(self) -> bool:
-        """Return the flag's value; unsaid, True where tensor cores take convolutions so: other formats are copied."""
+        """Return the flag's value; by default True if tensor cores want convolutions so: they copy other formats."""
         requested = self.benchmark.channels_last
         if requested is not None:
             return requested
@@ -115,14 +115,14 @@ class Run:
     def place(self, module: nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled.
 
-        `form` and `compression` are of several ranks. Raises UnsupportedError for fp16 weights in shards.
+        `form` and `compression` apply to several ranks. Raises UnsupportedError for fp16 weights in shards.
         """
         self.heeded.add("compile")
         sharded = form == "fsdp" and self.world.size > 1
         if sharded and self.precision.name == "half":
             raise UnsupportedError("FSDP has no fp32 copies of fp16 weights.", "Use --precision fp16 or bf16.")
         module = self.precision.convert(module.to(self.device))
-        # Shards are flat; that images are channels_last is enough for convolutions to be.
+        # Shards are flat; channels_last images make convolutions channels_last, too.
         if self.channels_last and not sharded:
             module = module.to(memory_format=torch.channels_last)
             if any(parameter.dim() == 4 for parameter in module.parameters()):
@@ -133,10 +133,10 @@ class Run:
         return self._compiled(spread)
 
     def freeze(self, make: Callable[[], nn.Module]) -> Any:
-        """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
+        """Return the module that `make` builds, on the device and in this precision's type, with weights never updated.
 
-        It is built there and so: a large model would fit neither the host nor, in fp32, the device. All ranks have the
-        first one's weights. Compiled where that is asked for.
+        It is built in place: a large model would fit neither the host nor, in fp32, the device. All ranks get the first
+        rank's weights. It is compiled if asked for.
         """
         self.heeded.add("compile")
         before = torch.get_default_dtype()
@@ -146,7 +146,7 @@ class Run:
                 module = make()
         finally:
             torch.set_default_dtype(before)
-        # Tables of fixed numbers, made in fp32 to be exact, follow.
+        # Tables of fixed numbers, made in fp32 to be exact, are converted afterwards.
         module = module.to(self.device, self.precision.dtype).requires_grad_(False).eval()
         if self.world.size > 1:
             take_first(module)
@@ -158,10 +158,10 @@ class Run:
         return torch.compile(module, mode=None if mode is True else mode) if mode else module
 
     def replicate(self, module: nn.Module, devices: int = 0) -> Any:
-        """Return the module placed and, in every step, copied to so many devices (0: all), as was done before DDP.
+        """Return the module placed and, in every step, copied to `devices` devices (0: all), as was common before DDP.
 
-        A batch on the first device is dealt out to them. Where there is one device the module is only placed, which
-        is a finding. Raises CotenantError with several ranks, and UnsupportedError for work that replicas cannot do.
+        A batch on the first device is split among them. With a single device the module is only placed, which is a
+        finding. Raises CotenantError with several ranks, and UnsupportedError for work that replicas cannot do.
         """
         if self.world.size > 1:
             raise CotenantError("--parallel dp is one process for all devices.", "Start it with run.sh.")
@@ -190,15 +190,15 @@ class Run:
         return self._compiled(spread.module)
 
     def adam(self, parameters: Parameters, **options: Any) -> Optimizer:
-        """Return torch.optim.Adam with these options, or its equal that is fastest here."""
+        """Return torch.optim.Adam with these options, or its fastest equivalent here."""
         return fused("Adam", parameters, self.chosen, self.precision, **options)
 
     def adamw(self, parameters: Parameters, **options: Any) -> Optimizer:
-        """Return torch.optim.AdamW with these options, or its equal that is fastest here."""
+        """Return torch.optim.AdamW with these options, or its fastest equivalent here."""
         return fused("AdamW", parameters, self.chosen, self.precision, **options)
 
     def sgd(self, parameters: Parameters, **options: Any) -> Optimizer:
-        """Return torch.optim.SGD with these options, or its equal that is fastest here."""
+        """Return torch.optim.SGD with these options, or its fastest equivalent here."""
         return fused("SGD", parameters, self.chosen, self.precision, **options)
 
     def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -217,7 +217,7 @@ class Run:
     def loader(self, dataset: Any, collate: Any = None, on_host: bool = False) -> Iterator[Any]:
         """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end.
 
-        `on_host`: they stay where they were loaded, for code that brings them to the device itself.
+        `on_host`: they stay on the host, for code that brings them to the device itself.
         """
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
         workers = 0 if isinstance(dataset, TensorDataset) else self._workers()
@@ -234,22 +234,22 @@ class Run:
         )
 
     def _workers(self) -> int:
-        """Return how many loader processes this rank has; that they are not as many as asked for is a finding."""
+        """Return the number of this rank's loader processes; a total other than asked for is a finding."""
         self.heeded.add("workers")
         requested, ranks = self.benchmark.workers, self.world.local_size
         assert requested is not None
-        each = max(1, requested // ranks) if requested else 0
-        if each * ranks != requested:
+        per_rank = max(1, requested // ranks) if requested else 0
+        if per_rank * ranks != requested:
             self.note(
                 "workers_shared",
                 "info",
-                f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                f"{requested} loader processes were asked for, and each of {ranks} ranks has {per_rank}.",
                 "Let --workers be a multiple of the ranks.",
             )
-        return each
+        return per_rank
 
     def files(self, *parts: str) -> Path:
-        """Return a path below `--data`. Raises MissingDataError where nothing is there, or nothing to be read."""
+        """Return a path below `--data`. Raises MissingDataError if it does not exist or cannot be read."""
         assert self.benchmark.data is not None
         self.heeded.add("data")
         path = self.benchmark.data.joinpath(*parts)
@@ -264,13 +264,13 @@ class Run:
     def read(self, reader: Callable[[Path], Held], *parts: str) -> Held:
         """Return the result of `reader` for a file below `--data`.
 
-        Raises MissingDataError where nothing can be read there, or where `reader` raises ValueError for its content.
+        Raises MissingDataError if the file cannot be read, or if `reader` raises ValueError for its content.
         """
         path = self.files(*parts)
         try:
             return reader(path)
         except (OSError, ValueError) as error:
-            if outcome_of(error)[0] != "failed":  # Memory ran out, and the file is as good as any.
+            if outcome_of(error)[0] != "failed":  # Memory ran out: the file is not to blame.
                 raise
             reason = (isinstance(error, OSError) and error.strerror) or error
             sentence = f"{path} cannot be read: {reason}."
@@ -278,7 +278,7 @@ class Run:
 
     @property
     def remedy(self) -> str:
-        """How this benchmark's data is made: by the script beside its folder, where it has one."""
+        """The way to make this benchmark's data: the script beside its folder, if it has one."""
         model = Path(inspect.getfile(type(self.benchmark))).resolve().parents[1]
         if (model / "download_dataset.sh").exists():
             return f"Make the data with ./download_datasets.sh {model.name}, or give its place with --data."

@@ -1,7 +1,7 @@
-"""Does torch work here? A program of its own: the modules that it imports may be broken in ways that end a process.
+"""Checks whether torch works here, as a program of its own: broken modules may end the process that imports them.
 
 `python -P selftest.py` prints one JSON object, the fields of `findings.facts.SelfTest`. It imports nothing of cotenant,
-whose benchmarks' package would import torch before anything could be said about that.
+as the benchmarks' package imports torch.
 """
 
 import gc
@@ -18,7 +18,7 @@ TOLERANCE = 1e-3
 
 def main() -> None:
     """Print the results."""
-    gc.disable()  # The modules that torch imports stay: to look for garbage in it takes a fifth of the time.
+    gc.disable()  # Collecting among torch's modules takes a fifth of the time.
     print(json.dumps(examined()))
 
 
@@ -60,9 +60,9 @@ def built_for(torch: Any) -> str:
 
 
 def vision_error(torch: Any, installed: str) -> str:
-    """Return why torchvision could not be imported, without its models, which import torch's compiler for a second.
+    """Return why torchvision cannot be imported, without its models, which import torch's compiler for a second.
 
-    A mismatched pair fails as its operators are registered, and a package that it requires may be missing.
+    A mismatched pair fails when its operators are registered, and a required package may be missing.
     """
     if not installed:
         return ""
@@ -88,7 +88,7 @@ def _operators_error(torch: Any) -> str:
 
 
 def _required(package: str) -> list[str]:
-    """Return the packages that one requires everywhere, without torch."""
+    """Return the packages that `package` requires everywhere, without torch."""
     lines = [line for line in metadata.requires(package) or [] if ";" not in line]
     return [name[0] for line in lines if (name := re.match(r"[\w.-]+", line)) and name[0] != "torch"]
 
@@ -111,7 +111,7 @@ def _device_errors(torch: Any) -> list[str]:
 
 
 def _product_error(torch: Any, device: str) -> str:
-    """Compare a product of whole numbers, which every device has to get exactly right, with the processor's."""
+    """Compare a product of whole numbers, which every device must compute exactly, with the processor's."""
     try:
         generator = torch.Generator().manual_seed(0)
         left, right = torch.randint(-8, 8, (2, SIZE, SIZE), generator=generator).float()

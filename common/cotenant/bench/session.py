@@ -56,15 +56,15 @@ def _plain(value: Any) -> str:
 
 
 RUNNER_READS_S = 0.3
-"""A runner reads messages to it ten times a second."""
+"""A runner reads its messages ten times a second."""
 
 
 def main(benchmark: type[Benchmark], argv: Sequence[str] | None = None) -> NoReturn:
     """Run a benchmark with the words of its command line, alone or as a tenant, and leave with its exit status."""
     status = run_benchmark(benchmark, sys.argv[1:] if argv is None else argv)
     if SOCKET_VARIABLE in os.environ or NODE_VARIABLE in os.environ:
-        # A thread of torch that asks for the interpreter while it closes ends the process by SIGABRT, after all was
-        # measured (pytorch issues 38228, 190489). So a tenant leaves without closing it.
+        # A thread of torch that asks for the interpreter during its shutdown ends the process by SIGABRT, after
+        # everything was measured (pytorch issues 38228, 190489). So a tenant leaves without shutdown.
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -88,11 +88,11 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
         parsed = parse(cls, argv)
         if os.environ.get(NODE_VARIABLE) and not isinstance(runner, Together):
             raise CotenantError(
-                "This is one of several nodes, and its process knows of no other.",
-                "Over nodes python -m cotenant.bench.ranks starts the ranks, as the run.sh of such jobs does.",
+                "This process runs on one of several nodes, but was not started as one of their ranks.",
+                "Over several nodes, python -m cotenant.bench.ranks starts the ranks, as the run.sh of such jobs does.",
             )
         benchmark = cls(**parsed.values)
-        # As it was asked for: DataParallel makes one large batch of it.
+        # As given: DataParallel multiplies it.
         batch_size = parsed.values["batch_size"]
         return _measure(benchmark, parsed, runner, world)
     except RunnerGoneError as error:
@@ -105,7 +105,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     try:
         runner.failed(outcome, message)
         if world.size > 1:
-            # The other ranks fail of its leaving, and the runner has to hear who was first.
+            # The other ranks fail because this one leaves, and the runner has to hear of this one first.
             time.sleep(RUNNER_READS_S)
     except (RunnerGoneError, CotenantError) as error:
         _complain(cls, error)
@@ -113,7 +113,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
 
 
 def _complain(cls: type[Benchmark], words: object) -> int:
-    """Print words behind this benchmark's name, and return the exit status of a failed one."""
+    """Print words after this benchmark's name, and return the exit status of a failed one."""
     print(f"{cls.__name__}: {words}", file=sys.stderr, flush=True)
     return EXIT_FAILED
 
@@ -123,7 +123,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
     version = version_of(Path(inspect.getfile(type(benchmark))))
     work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
     meter = Meter(runner, work)
-    # Ranks do the same and would say the same: one of them talks.
+    # Ranks do the same and would say the same: only the first talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):
         say(sentence, file=sys.stderr)
@@ -158,16 +158,16 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
     record = amount | losses.summary() | tenant_facts(run, loop)
     say(record_block(meter.record(load_end_ns, record)), flush=True)
     run.world.leave()
-    # A runner takes the outcome `nan` from the record itself.
+    # A runner finds the outcome `nan` in the record itself.
     return EXIT_FAILED if isinstance(runner, Alone) and record["losses_non_finite"] else EXIT_PASSED
 
 
 def _warm_up(loop: Loop, runner: Counterpart, tries_algorithms: bool) -> list[int]:
-    """Try algorithms and warm up, in a turn where neighbours would change the result; return the steps' nanoseconds."""
+    """Try algorithms and warm up, in a turn if neighbours would change the result; return the steps' nanoseconds."""
     if tries_algorithms or runner.warms_up_alone:
         runner.turn()
     if tries_algorithms:
-        # Beside neighbours other algorithms may win than alone.
+        # The fastest algorithms alone and beside neighbours may differ.
         loop.try_out()
         if not runner.warms_up_alone:
             runner.turned()

@@ -1,7 +1,7 @@
-"""How large batches are: the words of a random part of them, or the numbers that are not zero, for each item counted.
+"""The sizes of batches: the words in a random sample of them, or their non-zero numbers, for each counted item.
 
-The first batches tell how large an item is. Later ones that are shorter, or filled up with padding, would be credited
-as many items. Looking at a batch takes longer than some steps, so that it is done when the clock has stopped.
+The first batches show the size of an item. Later ones that are shorter, or padded, would be credited with as many
+items. Looking at a batch takes longer than some steps, so it is done when the clock has stopped.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from cotenant.bench.contract import Benchmark
 from cotenant.bench.loader import ORDERED, tensors_in
 
 ONE_IN = 10
-"""One batch of an observation is looked at for every so many."""
+"""One of this many batches of an observation is looked at."""
 MOST_HELD_BYTES = 1 << 24
-"""No more of them are held for that, and one at least: a device may be full."""
+"""The most bytes of batches held for that, but at least one batch: a device may be full."""
 LOOKED_AT = 1 << 16
-"""So many numbers of a tensor are looked at."""
+"""The most numbers of a tensor that are looked at."""
 SMALLER = 0.05
-"""Batches of one set differ in their size; by this much all of them do not."""
+"""Batches of one set differ in size; but not all of them by this much."""
 FEW = 3
 
 _chance = random.SystemRandom()
 
 
 def chosen(number: int, batch_bytes: int) -> set[int]:
-    """Return which of `number` batches are looked at: drawn anew each time."""
+    """Return the batches out of `number` to look at: drawn anew each time."""
     many = max(1, min(number // ONE_IN, MOST_HELD_BYTES // max(1, batch_bytes)))
     return set(_chance.sample(range(number), many))
 
@@ -41,7 +41,7 @@ def bytes_of(batch: Any) -> int:
 
 
 class Contents(NamedTuple):
-    """The contents of a batch: its items, words and places for words, and how much it holds for an item."""
+    """The contents of a batch: its items, words and places for words, and the amount it holds per item."""
 
     items: float
     words: int
@@ -50,7 +50,7 @@ class Contents(NamedTuple):
 
 
 class ObservedSizes:
-    """The sizes of the warm-up's batches, and of those of each observation that were looked at."""
+    """The sizes of the warm-up's batches, and of a sample of each observation's."""
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
@@ -58,7 +58,7 @@ class ObservedSizes:
         self._observed: list[list[Contents]] = []
 
     def take_first(self, batch: Any, items: float) -> None:
-        """Look at a batch of the warm-up, which counts so many items."""
+        """Look at a batch of the warm-up, counted as `items` items."""
         self._warm_up.append(self._size(batch, items))
 
     def take(self, held: Sequence[Any], items: Callable[[Any], float]) -> None:
@@ -72,20 +72,20 @@ class ObservedSizes:
 
     @property
     def _kept(self) -> list[Contents]:
-        """The sizes in the observations that are kept, as far as is known here: a budget may keep more."""
+        """The sizes in the observations that are kept, as far as known here: a budget may keep more."""
         skip = min(self._benchmark.skip or 0, len(self._observed) // 3)
         return list(chain.from_iterable(self._observed[skip:]))
 
     def results(self) -> dict[str, Any]:
-        """Return the part of a record on them: sizes, and words that are no padding where batches have any."""
+        """Return the record's part on sizes, and on words that are no padding, for batches with any."""
         seen = self._kept
         told = seen or self._warm_up
         places, words = sum(size.places for size in told), sum(size.words for size in told)
         sizes = {"warm_up": _mean(self._warm_up), "observed": _mean(seen), "batches": len(seen)}
         if not places:
             return {"size_per_item": sizes}
-        each = {"items_per_step": sum(size.items for size in told) / len(told), "words_per_step": words / len(told)}
-        return each | {"padding": 1 - words / places, "size_per_item": sizes}
+        per_step = {"items_per_step": sum(size.items for size in told) / len(told), "words_per_step": words / len(told)}
+        return per_step | {"padding": 1 - words / places, "size_per_item": sizes}
 
     def differences(self) -> list[str]:
         unit = "words" if any(size.places for size in self._warm_up) else "numbers"
@@ -93,14 +93,14 @@ class ObservedSizes:
 
 
 def smaller(before: Sequence[float], after: Sequence[float], unit: str) -> list[str]:
-    """Return a difference where every batch holds less than each of the warm-up: sizes of one data set overlap."""
+    """Return a difference if every batch holds less than each of the warm-up: sizes within one data set overlap."""
     if len(after) < FEW or not before or min(before) <= 0 or not falls_short(before, after):
         return []
-    return [f"batches of {fmean(after):.4g} {unit} for an item, not {fmean(before):.4g}"]
+    return [f"batches of {fmean(after):.4g} {unit} per item, not {fmean(before):.4g}"]
 
 
 def falls_short(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Return whether nothing after comes near anything before: they are further from it than from each other."""
+    """Return whether all of `after` are below `before`, by more than they differ from each other."""
     most = max(after)
     gap = min(before) - most
     return gap > SMALLER * min(before) and gap > most - min(after)
@@ -115,7 +115,7 @@ def _mean(sizes: Iterable[Contents]) -> float:
 
 
 def words_of(benchmark: Benchmark, batch: Any) -> tuple[int, int]:
-    """Return the words of a batch that are no padding, and the places for words; none where it declares no padding."""
+    """Return the words of a batch that are no padding, and its places for words; zeros if it declares no padding."""
     padding = benchmark.padding
     if padding is None:
         return 0, 0
@@ -124,7 +124,7 @@ def words_of(benchmark: Benchmark, batch: Any) -> tuple[int, int]:
 
 
 def filled(batch: Any) -> float:
-    """Return about how many numbers of the largest tensor of a batch are not zero; 0 without a tensor."""
+    """Return the approximate number of non-zero numbers in the largest tensor of a batch; 0 without a tensor."""
     largest: torch.Tensor | None = max(tensors_in(batch), key=torch.Tensor.numel, default=None)
     if largest is None or not largest.numel():
         return 0.0

@@ -1,7 +1,7 @@
-"""The time of every step, where somebody waits for each: a mean over an observation hides it.
+"""The time of every step, for benchmarks that serve: a mean over an observation hides it.
 
-A mark at the end of each step is all that is added inside an observation: an event that the device stamps when it comes
-to it, or on a processor one clock read. The host does not wait for it, so the rate stays that of steps issued in a row.
+Only a mark at the end of each step is added inside an observation: an event that the device stamps when it reaches
+it, or on a processor one clock read. The host does not wait for it, so the rate is still of steps issued in a row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cotenant.bench.device import Device
 
 
 class MarkedSteps:
-    """Called as the step is, in one observation; keeps a mark before the first and behind every one."""
+    """Called like the step, in one observation; keeps a mark before the first step and after every one."""
 
     def __init__(self, step: StepFunction, device: Device) -> None:
         self._step = step
@@ -34,7 +34,7 @@ class MarkedSteps:
         return loss
 
     def times_ns(self) -> list[int]:
-        """Return how long each step took, from the end of the one before; the device has to have done them."""
+        """Return the time of each step, from the end of the one before; the device must have finished them."""
         ends = self._marks
         if self._device.is_accelerator:
             return [round(before.elapsed_time(after) * 1e6) for before, after in itertools.pairwise(ends)]

@@ -1,8 +1,8 @@
 """The runner's counterpart of a rank whose launch extends over several hosts.
 
-Rank 0 alone speaks to a runner, that of node 0. In the store of the launch all ranks say that they are READY, rank 0
-hands on GO and STOP, and the others leave their observations. Over a process group of their own they leave GO at one
-moment, and hear as long as the launch lasts that the others live.
+Only rank 0 speaks to a runner, on node 0. In the launch's store all ranks say that they are READY, rank 0 hands on
+GO and STOP, and the others leave their observations. Over a process group of their own they leave GO at one moment,
+and exchange signs of life during the launch.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from cotenant.protocol.messages import NODE_VARIABLE, NODES_VARIABLE, SOCKET_VAR
 from cotenant.text import listed
 
 SILENCE_S = 60.0
-"""A rank from which nothing came for so long is lost: its link is cut, or its host is down."""
+"""A rank that sent nothing for this long is lost: its link is cut, or its host is down."""
 BEATS = 4
-"""So many signs of life come in that time."""
+"""The number of signs of life in that time."""
 WORD_BYTES = 4096
 WORDS = 1
 """The tag of signs of life, and of the last words of ranks."""
 SOON_S = 1.0
-"""When one rank ends, others follow from it: within this time all have said why."""
+"""When one rank ends, others follow: within this time all have given their reason."""
 BEAT = b"beat"
 
 Reason = tuple[str, str]
@@ -48,7 +48,7 @@ Reason = tuple[str, str]
 
 
 class NodeLostError(BenchmarkError):
-    """Another node does not take part, or no longer."""
+    """Another node does not take part, or no longer does."""
 
     outcome = "node_lost"
 
@@ -63,7 +63,7 @@ class Together:
     settle_ns = made = 0
 
     def __init__(self, world: World, nodes: Sequence[Mapping[str, Any]], ready_by_s: float, silence_s: float) -> None:
-        """Meet the other ranks. Raises NodeLostError where one does not come until `ready_by_s`."""
+        """Meet the other ranks. Raises NodeLostError if one does not come until `ready_by_s`."""
         self._world, self._nodes, self._ready_by_s, self._silence_s = world, nodes, ready_by_s, silence_s
         self._runner: Rendezvous | None = None
         if world.rank == 0:
@@ -73,7 +73,7 @@ class Together:
         self._observations: list[dict[str, Any]] = []
         self._go_ns = 0
         self._ends: dict[int, Reason | None] = {}
-        """The reasons that ranks gave for their end, in order; None of one that ended without a word."""
+        """The reasons that ranks gave for their end, in order; None for one that gave none."""
         self._over = threading.Event()
         self._peers = range(1, world.size) if world.rank == 0 else range(1)
         try:
@@ -85,11 +85,11 @@ class Together:
 
     @classmethod
     def from_environment(cls, world: World, environ: Mapping[str, str] = os.environ) -> Together | None:
-        """Meet the other ranks where a launch has some on other hosts; None where it has not."""
+        """Meet the other ranks of a launch over several hosts; None for a launch on one host."""
         if not environ.get(NODE_VARIABLE) or not environ.get(NODES_VARIABLE):
             return None
-        own, nodes = json.loads(environ[NODE_VARIABLE]), json.loads(environ[NODES_VARIABLE])
-        return cls(world, nodes, own["ready_by_s"], min(SILENCE_S, own["ready_s"]))
+        node, nodes = json.loads(environ[NODE_VARIABLE]), json.loads(environ[NODES_VARIABLE])
+        return cls(world, nodes, node["ready_by_s"], min(SILENCE_S, node["ready_s"]))
 
     def _meet(self) -> None:
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -110,7 +110,7 @@ class Together:
             self._runner.begin(work | {"nodes": nodes})
 
     def turn(self) -> None:
-        """Each rank has its own device."""
+        """Do nothing: each rank has its own device."""
 
     turned = turn
 
@@ -122,7 +122,7 @@ class Together:
             self._runner.ready(number, repeat, skip, warm_up_ns)
 
     def await_go(self) -> tuple[int, int, int]:
-        """Block until GO, and return when this rank left its barrier, and the amount that rank 0 was given."""
+        """Block until GO; return the time at which this rank left its barrier, and the amount that rank 0 was given."""
         if self._runner is not None:
             t0_ns, *amount = self._runner.await_go()
             self._store.set("go", json.dumps([*amount, self._runner.settle_ns]))
@@ -145,19 +145,19 @@ class Together:
             self._runner.done()
 
     def stopped(self) -> bool:
-        """Whether rank 0's runner has sent STOP."""
+        """Return whether rank 0's runner has sent STOP."""
         if self._runner is not None and self._runner.stopped():
             self._store.set("stop", "")
         return bool(self._store.check(["stop"]))
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Hand over all ranks' observations, the others' on rank 0's clock as if they had left GO with it, and the
-        record. Raises NodeLostError."""
-        own = {
+        """Hand over the record, and all ranks' observations, on rank 0's clock as if all had left GO at once. Raises
+        NodeLostError."""
+        part_of_rank = {
             "observations": [_moved(fields, -self._go_ns) for fields in self._observations],
             "losses": [record["losses_non_finite"], record["losses_checked"]],
         }
-        self._say("record", json.dumps(own))
+        self._say("record", json.dumps(part_of_rank))
         if self._runner is not None:
             self._ready_by_s = time.monotonic() + self._silence_s
             parts = [json.loads(part) for part in self._await("record", "reported what they observed")]
@@ -174,7 +174,7 @@ class Together:
         return record
 
     def failed(self, outcome: str, message: str) -> None:
-        """Say why this rank ends: to rank 0, or as rank 0 to the runner, if it is no other rank's fault."""
+        """Report the reason for this rank's end: to rank 0, or as rank 0 to the runner, if no other rank caused it."""
         if self._runner is None:
             with contextlib.suppress(RuntimeError):  # Rank 0 has ended.
                 self._tell(json.dumps([outcome, message[: WORD_BYTES // 8]]).encode())
@@ -187,7 +187,7 @@ class Together:
         self._store.set(f"{what}/{self._world.rank}", content)
 
     def _await(self, what: str, word: str) -> list[bytes]:
-        """Return what all ranks have said. Raises NodeLostError where one has not in time."""
+        """Return the content that each rank has stored. Raises NodeLostError if one has not in time."""
         keys = [f"{what}/{rank}" for rank in range(self._world.size)]
         left_s = max(0.01, self._ready_by_s - time.monotonic())
         try:
@@ -204,7 +204,7 @@ class Together:
         return f"Node {node['node']} ({node['hostname']})"
 
     def _tell(self, word: bytes) -> None:
-        """Send a word to all peers. Raises RuntimeError where one cannot be reached."""
+        """Send a word to all peers. Raises RuntimeError if one cannot be reached."""
         buffer = torch.zeros(WORD_BYTES, dtype=torch.uint8)
         buffer[: len(word)] = torch.frombuffer(bytearray(word), dtype=torch.uint8)
         for peer in self._peers:
@@ -215,17 +215,17 @@ class Together:
             try:
                 self._tell(BEAT)
             except RuntimeError:
-                return  # Whoever listens for the peer knows more.
+                return  # The thread that listens to the peer learns more.
 
     def _listen(self, peer: int) -> None:
-        """Hear that a peer lives; end this rank if that ends before all is recorded."""
+        """Receive a peer's signs of life; end this rank if the peer ends before everything is recorded."""
         while True:
             buffer = torch.zeros(WORD_BYTES, dtype=torch.uint8)
             try:
                 self._group.recv([buffer], peer, WORDS).wait()
             except RuntimeError as error:
                 if "caused pair closure" in str(error):
-                    return  # Of another rank nothing came.
+                    return  # Another rank's link, without news.
                 self._ends.setdefault(peer, None)
                 break
             if (word := bytes(buffer.tolist()).rstrip(b"\0")) != BEAT:
@@ -242,7 +242,7 @@ class Together:
         self._leave("The launch has ended.")
 
     def _end(self, own: Reason | None) -> None:
-        """Tell the runner why the launch ends: by the first reason that no other rank's end explains."""
+        """Tell the runner why the launch ends: the first reason that no other rank's end explains."""
         with self._ending:
             if not self._over.is_set():
                 self._over.set()
@@ -267,13 +267,13 @@ class Together:
         return own or ("failed", "The launch has ended.")
 
     def _leave(self, words: str) -> NoReturn:
-        """End this process, whatever its main thread waits for."""
+        """End this process, even if its main thread waits for something."""
         print(words, file=sys.stderr, flush=True)
         os._exit(EXIT_FAILED)
 
 
 def _moved(observation: Mapping[str, Any], by_ns: int) -> dict[str, Any]:
-    """Return an observation with its times moved."""
+    """Return an observation with its times moved by `by_ns`."""
     times = ("start_ns", "end_ns", "issued_ns")
     moved = {name: observation[name] + by_ns for name in times if observation[name] is not None}
     return {**observation, **moved}

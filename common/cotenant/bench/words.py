@@ -1,4 +1,4 @@
-"""Running text in files: words separated by blanks, as WikiText has them, become numbers."""
+"""Running text in files, words separated by blanks as in WikiText, as numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ PIECE_BYTES = 1 << 24
 
 
 def read_words(path: Path, words: int) -> NDArray[np.int64]:
-    """Return the text as ranks of its words, the most frequent one 0; those beyond `words` become <unk>.
+    """Return the text as ranks of its words, 0 the most frequent; ranks from `words` on become <unk>.
 
-    The end of a line is a word. Raises ValueError for an empty file, and OSError for one that cannot be read.
+    The end of a line is a word. Raises ValueError for an empty file, and OSError for an unreadable one.
     """
-    number: defaultdict[bytes, int] = defaultdict(
-        itertools.count().__next__
-    )  # A word that is new takes the next number.
+    number: defaultdict[bytes, int] = defaultdict(itertools.count().__next__)  # A new word gets the next number.
     unknown = number[b"<unk>"]
     pieces = []
     with path.open("rb") as file:

@@ -1,6 +1,6 @@
 """The processes of one benchmark that torch.distributed.run started: one trains alone, several train one model.
 
-The launcher says RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE; a runner adds which processors each rank may use.
+The launcher sets RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE; a runner adds the processors of each rank.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GATHER_LIMIT = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Which of how many processes this one is; `local_rank` of the `local_size` on this host also picks its device."""
+    """This process's rank among all; `local_rank` of the `local_size` on this host also picks its device."""
 
     rank: int = 0
     local_rank: int = 0
@@ -38,12 +38,12 @@ class World:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> World:
-        """Return the world of the launcher; a world of one where nobody launched."""
+        """Return the launcher's world; a world of one without a launcher."""
         return cls(*(int(environ.get(name, default)) for name, default in _VARIABLES))
 
     @property
     def nodes(self) -> int:
-        """How many hosts the ranks are on, as many on each."""
+        """The number of hosts, each with the same number of ranks."""
         return self.size // self.local_size
 
     def check_size(self, devices: int) -> None:
@@ -55,9 +55,9 @@ class World:
             )
 
     def settle(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Keep to this rank's own processors, where a runner has dealt them; a single rank has no more than its share.
+        """Keep to this rank's own processors, if a runner assigned them; a single rank has no more than its share.
 
-        A program that no launcher has started keeps all of its slice.
+        A program without a launcher keeps all of its slice.
         """
         shares = environ.get(RANKS_VARIABLE, "").split(";")
         if "LOCAL_RANK" in environ and self.local_rank < len(shares) and shares[self.local_rank]:
@@ -66,7 +66,7 @@ class World:
             torch.set_num_threads(len(processors))
 
     def write_apart(self) -> None:
-        """Print into a log of this rank's own, where a runner keeps logs: so it is known whose last words they are."""
+        """Print into a log of this rank's own, if a runner keeps logs, so that last words can be told apart."""
         if self.rank == 0 or LOG_VARIABLE not in os.environ:
             return
         with rank_log(Path(os.environ[LOG_VARIABLE]), self.rank).open("wb") as log:
@@ -88,7 +88,7 @@ class World:
         return over_all_ranks(module, form, compression)
 
     def any_says(self, word: bool, device: Device) -> bool:
-        """Return whether any rank says yes; all of them have to ask."""
+        """Return whether any rank says yes; all of them have to call this."""
         if self.size == 1 or not distributed.is_initialized():
             return word
         verdict = torch.tensor(float(word), device=device.torch_device)
@@ -96,10 +96,10 @@ class World:
         return bool(verdict.item())
 
     def gather(self, own: T) -> list[T]:
-        """Return the values of all ranks, by their numbers; all of them have to call, and none inside an observation.
+        """Return the values of all ranks, by their numbers; all of them have to call this, outside of observations.
 
-        Raises BenchmarkError where a rank does not come within GATHER_LIMIT: gloo's groups say so in words, also
-        between accelerators, whose own would end the process.
+        Raises BenchmarkError if a rank does not come within GATHER_LIMIT: a gloo group reports that, also between
+        accelerators, whose own group would end the process.
         """
         if self.size == 1:
             return [own]
@@ -116,7 +116,7 @@ class World:
         return gathered
 
     def leave(self) -> None:
-        """Part from the other ranks, where they were met."""
+        """Part from the other ranks, if they were met."""
         if self.size > 1 and distributed.is_initialized():
             distributed.destroy_process_group()
 

@@ -18,8 +18,8 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     manifest, left_out = make_archive(given.directory or output_directory(), given.out, version())
     if left_out:
-        why = "as written by no launch in the journal"
-        warn(f"Not archived, {why}: {listed(left_out)}. Where a suite still runs, archive again when it has ended.")
+        why = "as no launch in the journal wrote them"
+        warn(f"Not archived, {why}: {listed(left_out)}. If a suite still runs, archive again after its end.")
     tell(f"{given.out}: {many(len(manifest.members), 'file')}, journal {manifest.journal_head[:16]}.")
     return EXIT_PASSED
 

@@ -20,7 +20,7 @@ from cotenant.commands.flags import (
     share,
 )
 from cotenant.commands.given import CommandFlags, SuiteFlags, add_flags
-from cotenant.commands.output import note, tell, tell_document, write_page
+from cotenant.commands.output import note, tell, tell_grid, write_page
 from cotenant.commands.suite_flags import add_jobs
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.text import many
@@ -44,9 +44,8 @@ def main(argv: Sequence[str]) -> int:
     from cotenant.launch.capacity import CapacityRun
     from cotenant.launch.crowd_launches import SuiteLaunches
     from cotenant.machine.topology import discover
-    from cotenant.report.capacity import capacity_document, capacity_grids
+    from cotenant.report.capacity import capacity_view
     from cotenant.report.paste import paste_lines
-    from cotenant.report.renderers import show
 
     say = note if given.format == "json" else tell
     machine = discover()
@@ -63,10 +62,8 @@ def main(argv: Sequence[str]) -> int:
         from cotenant.report.view_pages import capacity_page  # matplotlib takes a second to import
 
         write_page(given.html, capacity_page(answers, pasted))
-    if given.format == "json":
-        tell_document(capacity_document(answers))
-    else:
-        show(capacity_grids(answers))
+    tell_grid(capacity_view(answers), given.format)
+    if given.format == "text":
         tell("".join(f"\n{text}" for text in pasted))
     return EXIT_PASSED if all(answer.settled for answer in answers) else EXIT_FAILED
 
@@ -82,22 +79,22 @@ def parser() -> Parser:
                 f"{PROGRAM} capacity --keep 0.5 -- python train.py --out runs/{{user}}",
                 execution.COPIES,
                 execution.COUNTED,
-                "The answer is printed with what keeps it so, for systemd, JupyterHub and Slurm: nothing is applied.",
+                "Nothing is applied: the answer comes with settings for systemd, JupyterHub and Slurm.",
                 "exit status: 0 confirmed, 1 no answer, 2 wrong usage, 4 not isolated, 130 stopped",
             ]
         ),
     )
     parser.usage = "%(prog)s [flags] --name JOB\n       %(prog)s [flags] -- COMMAND [WORDS ...]"
     add_jobs(parser.add_argument_group("what runs").add_argument)
-    enough = parser.add_argument_group("what each user has to have")
+    enough = parser.add_argument_group("what each user needs")
     add = enough.add_mutually_exclusive_group().add_argument
-    add("--keep", type=share, metavar="SHARE", help="of its rate alone, as 0.5 (the default) or 50%%")
+    add("--keep", type=share, metavar="SHARE", help="share of its rate alone, as 0.5 (the default) or 50%%")
     add("--rate", type=positive("rate"), metavar="ITEMS_S", help="items a second")
-    add("--p95", type=_seconds, metavar="TIME", help="95 %% of steps within this, as 200ms; of jobs that serve")
+    add("--p95", type=_seconds, metavar="TIME", help="95 %% of steps within this time, as 200ms; for jobs that serve")
     execution.add_counting(parser)
     add_slice_flags(parser, most=True)
     add = parser.add_argument_group("how it is measured").add_argument
-    whole = "the time of everything together, with several modes of --share of each (default 20m)"
+    whole = "time of the whole search; with several modes of --share, of each mode (default 20m)"
     add("--budget", type=duration, default=BUDGET_S, metavar="S", help=whole)
     add_flags(add, "--ready-timeout", "--timeout")
     printed = parser.add_argument_group("what is kept and printed")
@@ -128,7 +125,7 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
 
     named = bool(given.name or given.jobs or given.exclude)
     if named == bool(words):
-        raise CotenantError("Capacity is of one job (--name), or of one command behind --.", EXAMPLE)
+        raise CotenantError("Capacity is found for one job (--name), or for one command after --.", EXAMPLE)
     # Not below the output of suites: a report on that would take these launches for newer ones of the suite's job.
     output = given.outdir or base_directory() / "capacity"
     fixed: dict[str, Any] = {"budget": None, "baseline": "none", "share": None, "outdir": output}
@@ -141,7 +138,7 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
     slices = given.slices or len(machine.accelerators) or 1
     if given.users is not None and given.users < max(1, slices):
         raise CotenantError(
-            f"--users {given.users} is less than a user in each of {many(slices, 'slice')}.",
+            f"--users {given.users} leaves a slice without a user, of {many(slices, 'slice')}.",
             f"Use --users {max(1, slices)} or more.",
         )
     return replace(options, slices=slices, users=slices, baseline="none", within_s=None)

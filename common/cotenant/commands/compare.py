@@ -12,7 +12,7 @@ from cotenant.errors import EXIT_PASSED, EXIT_SLOWER
 from cotenant.report.comparison import (
     SuiteComparison,
     as_junit,
-    comparison_grid,
+    comparison_view,
     differences_allowed,
 )
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     if given.format == "junit":
         tell(as_junit(lines))
     else:
-        tell_grid(comparison_grid(lines), given.format)
+        tell_grid(comparison_view(lines), given.format)
     return EXIT_SLOWER if given.fail_on and _fails(lines) else EXIT_PASSED
 
 
@@ -44,23 +44,23 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     add("a", metavar="A", type=place, help="a directory of records, a record, or an export: the reference")
-    add("b", metavar="B", type=place, help="what is compared to it")
+    add("b", metavar="B", type=place, help="the records compared to it")
     add_format(parser, ("md", "json", "junit"))
     add("--html", type=place, metavar="FILE", help="write one page that works offline")
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER or INVALID, or ran in A and fails in B")
-    what = "a difference in which sides are compared all the same; may be repeated"
+    what = "compare sides despite this difference; may be repeated"
     add("--allow", action="append", default=[], choices=differences_allowed(), help=what)
     margin = parser.add_mutually_exclusive_group()
-    none = f"a difference that counts as none, as 2%% or 0.02 (default: the launches' noise, {LEAST_MARGIN} at least)"
+    none = f"largest difference that counts as none, as 2%% (default: the launches' noise, {LEAST_MARGIN} at least)"
     margin.add_argument("--margin", type=share, metavar="SHARE", help=none)
-    noise = "records of equal launches: a job's margin is twice the noise of its own there, or 2 %%"
+    noise = "records of equal launches: a job's margin is twice its noise there, or 2 %%"
     margin.add_argument("--noise", type=place, metavar="DIR", help=noise)
     return parser
 
 
 def _fails(lines: SuiteComparison) -> bool:
-    """Return whether a job of A is slower in B, lost, or without a comparison that could tell; print on standard error
-    the jobs that B lost, or never had, and those that were not compared."""
+    """Return whether a job of A is slower in B, lost, or not comparable; print on standard error the jobs that B lost
+    or never had, and the jobs that were not compared."""
     absent = [line.job for line in lines.lines if line.a is not None and line.b is None and line.job not in lines.lost]
     unlike = [line.job for line in lines.lines if None not in (line.a, line.b) and line.comparison is None]
     if named := ", ".join(lines.lost):

@@ -29,8 +29,8 @@ def parser() -> Parser:
     """Return the parser of `completion`."""
     parser = Parser(
         "completion",
-        "Print a script by which a shell completes commands, flags and jobs.",
-        f'eval "$({PROGRAM} completion bash)" takes it into bash; docs/commands.md has more.',
+        "Print a script that lets a shell complete commands, flags and jobs.",
+        f'eval "$({PROGRAM} completion bash)" loads it into bash; docs/commands.md has more.',
     )
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     return parser
@@ -38,21 +38,21 @@ def parser() -> Parser:
 
 def _whole() -> argparse.ArgumentParser:
     """Return one parser with the flags of `run`, and below it a parser for each command; names of jobs are choices."""
-    known: dict[str, Sequence[str]] = dict.fromkeys(("--name", "--exclude", "--mix", "--pairs"), shipped_jobs())
-    known["--jobs"] = shipped_suites()
-    root = argparse.ArgumentParser(Path(PROGRAM).name, parents=[_of("run", known)], conflict_handler="resolve")
+    choices: dict[str, Sequence[str]] = dict.fromkeys(("--name", "--exclude", "--mix", "--pairs"), shipped_jobs())
+    choices["--jobs"] = shipped_suites()
+    root = argparse.ArgumentParser(Path(PROGRAM).name, parents=[_of("run", choices)], conflict_handler="resolve")
     commands = root.add_subparsers()
     commands.add_parser("help", help="a command's flags").add_argument("command", choices=tuple(COMMANDS))
-    for name, what in COMMANDS.items():
-        # The --name of mlbench-report is that of a suite, as in the original. Some rooms can be left out.
+    for name, meaning in COMMANDS.items():
+        # The --name of mlbench-report names a suite, as in the original. Some rooms can be left out.
         with contextlib.suppress(ModuleNotFoundError):
-            of = _of(name, {} if name == "mlbench-report" else known)
-            commands.add_parser(name, help=what, parents=[of], conflict_handler="resolve")
+            flags = _of(name, {} if name == "mlbench-report" else choices)
+            commands.add_parser(name, help=meaning, parents=[flags], conflict_handler="resolve")
     return root
 
 
-def _of(command: str, known: Mapping[str, Sequence[str]]) -> Parser:
+def _of(command: str, choices: Mapping[str, Sequence[str]]) -> Parser:
     parser: Parser = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}").parser()
     for action in parser._actions:
-        action.choices = next((known[flag] for flag in action.option_strings if flag in known), action.choices)
+        action.choices = next((choices[flag] for flag in action.option_strings if flag in choices), action.choices)
     return parser

@@ -39,9 +39,9 @@ def main(argv: Sequence[str]) -> int:
     flags = SuiteFlags.of(given)
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(flags, others, machine), machine, quick=given.quick)))
-    from cotenant.report.checkup import checkup_grid
+    from cotenant.report.checkup import checkup_view
 
-    tell_grid(checkup_grid(answers), given.format)
+    tell_grid(checkup_view(answers), given.format)
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 
@@ -68,7 +68,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
 
 
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
-    """Return the backend that would enforce slices, or else that without slices."""
+    """Return the backend that would enforce slices, or else the one without slices."""
     try:
         chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
     except IsolationError as error:
@@ -88,11 +88,11 @@ def parser() -> Parser:
     """Return the parser of `doctor`."""
     parser = suite_parser(
         "doctor",
-        "Ask what stands in the way of good numbers, on this host and for what these flags would run.",
-        "Exit status: 0, or 1 where a finding is an error. Every check: docs/troubleshooting.md",
+        "Find problems that would spoil numbers, on this host and for the jobs that these flags would run.",
+        "Exit status: 0, or 1 if a finding is an error. Every check: docs/troubleshooting.md",
         dict.fromkeys(("--fix", "--repair"), "Doctor changes nothing: each finding says what to do."),
     )
     add_format(parser)
-    quick = "leave out what takes seconds: the processor's speed over a while, the self-test of torch"
+    quick = "leave out checks that take seconds: the processor's speed over time, the self-test of torch"
     parser.add_argument("--quick", action="store_true", help=quick)
     return parser

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
 DUET_USAGE = f"As {PROGRAM} exec --duet -- python old.py {BETWEEN} python new.py"
 NOT_OF_DUETS = ("baseline", "slices", "share")
-"""Flags for the number of tenants, and for those alone, which a duet already sets."""
+"""Flags that only set the number of tenants, which a duet already sets."""
 
 COPIES = (
-    "Each copy is a real run that writes: {user} in a word is its number, from 0, {uid} that of the repetition, and "
-    "COTENANT_TENANT, TMPDIR and MASTER_PORT differ for each, so that every copy can have paths of its own."
+    "Each copy is a real run that writes: {user} in a word becomes its number, from 0, and {uid} the repetition's; "
+    "COTENANT_TENANT, TMPDIR and MASTER_PORT differ between copies, so that each can have paths of its own."
 )
 COUNTED = (
-    "Counted are the steps of the first optimizer of torch that steps; else lines (--count-line); else each run of the "
-    "whole command is one observation. Inside a program cotenant.measure counts."
+    "Cotenant counts the steps of the first torch optimizer in use; else lines (--count-line); else each run of the "
+    "whole command is one observation. In a program, cotenant.measure counts any loop."
 )
 
 
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     from cotenant.commands.suite_run import run_suite_of  # --help imports no module that launches
 
     if not words:
-        raise CotenantError("No command stands behind --.", EXAMPLE)
+        raise CotenantError("There is no command after --.", EXAMPLE)
     return run_suite_of(
         given, lambda machine: replace(options_of_command(given, words, machine), words=("exec", *argv))
     )
@@ -55,7 +55,7 @@ def parser() -> Parser:
         "Start copies of any command at once, each in its own slice, and measure what each keeps beside the others.",
         "\n".join(
             [
-                f"The command stands behind --: {EXAMPLE}",
+                f"The command comes after --: {EXAMPLE}",
                 COPIES,
                 COUNTED,
                 "After the measurement a program is ended: SIGTERM, and SIGKILL 10 s later.",
@@ -70,7 +70,7 @@ def parser() -> Parser:
     add_slice_flags(parser)
     add = parser.add_argument_group("how it is measured").add_argument
     add_flags(add, "--baseline", "--budget", "--until-interval", "--ready-timeout", "--timeout")
-    again = "start a program again that ends before it is measured"
+    again = "restart a program that ends before it is measured"
     add("--again", action="store_true", help=again)
     _add_kept(parser)
     return parser
@@ -78,15 +78,15 @@ def parser() -> Parser:
 
 def add_counting(parser: Parser) -> None:
     add = parser.add_argument_group("what is counted").add_argument
-    add("--item", metavar="NAME", help="what a step is called; `row`: count the rows of its batches")
+    add("--item", metavar="NAME", help="name of a counted item; `row` counts the rows of the batches")
     add(
         "--items",
         type=positive("number of items"),
         metavar="N",
-        help="so many items are in a step, a line or a run",
+        help="items in a step, a line or a run",
     )
     add("--count-line", type=_pattern, metavar="REGEX", help="a line of output is a step: '^step (\\d+)'")
-    ready = "count only behind a line like this, as a server's that it listens; with --count-line"
+    ready = "count only after a line like this, such as a server's first; with --count-line"
     add("--ready-line", type=_pattern, metavar="REGEX", help=ready)
     add("--runs", type=int, metavar="N", help="runs of a command that does not step (default 10)")
 
@@ -118,7 +118,9 @@ def options_of_command(given: CommandFlags, words: Sequence[str], machine: Machi
     if given.runs < 1:
         raise CotenantError(f"--runs {given.runs} is no number of runs.", "Count from 1.")
     if given.ready_line and not given.count_line:
-        raise CotenantError("--ready-line says when to begin, and nothing what to count.", "Add --count-line REGEX.")
+        raise CotenantError(
+            "--ready-line says when to begin, but nothing says what to count.", "Add --count-line REGEX."
+        )
     sides = _sides(given, tuple(words))
     counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
     foreign = Foreign(sides[0], *counted, given.again)
@@ -138,7 +140,7 @@ def _sides(given: CommandFlags, words: tuple[str, ...]) -> tuple[tuple[str, ...]
         check_alone(given, NOT_OF_DUETS, DUET_USAGE)
         sides = words_of_sides(words, DUET_USAGE)
         if not all(sides):
-            raise CotenantError(f"--duet compares two commands, and on one side of {BETWEEN} is none.", DUET_USAGE)
+            raise CotenantError(f"--duet compares two commands, and one side of {BETWEEN} has none.", DUET_USAGE)
         return sides
     if BETWEEN in words:
         raise CotenantError(f"{BETWEEN} stands between two commands, and there is no --duet.", DUET_USAGE)

@@ -1,8 +1,10 @@
-"""`cotenant export DIR`: one row per record, or per observation, for other programs and for reports of many records."""
+"""`cotenant export DIR`: a row per record or observation for other programs, or a file that a tracker reads."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,27 +16,46 @@ from cotenant.commands.output import warn
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.frames import pl
+from cotenant.report.trackers import TRACKERS
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.exports import OTHER_FILE, WRITERS, write
 from cotenant.results.read import observation_frames, read_tables
 from cotenant.results.skipped import Skipped
-from cotenant.results.store import prepare_directory
+from cotenant.results.store import prepare_directory, write_named
 from cotenant.results.table import Table
+
+FORMS = (*WRITERS, *TRACKERS)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the rows of records to a file. Returns 0, or raises CotenantError for wrong input."""
+    """Write records to a file. Returns 0, or raises CotenantError for wrong input."""
     given = parser().parse_words(argv)
-    form = given.to or given.out.suffix.removeprefix(".")
-    if form not in WRITERS:
-        forms = ", ".join(f".{name}" for name in WRITERS)
-        raise CotenantError(f"--out {given.out} ends in none of {forms}.", "Name it so, or choose a form with --to.")
-    if form == "openmetrics" and given.observations:
-        raise CotenantError("OpenMetrics has the newest launch of each job.", "Leave out --observations.")
+    form = given.format or given.out.suffix.removeprefix(".")
+    if form not in FORMS:
+        raise CotenantError(f"--out {given.out} does not say its form.", f"Add --format: {', '.join(FORMS)}.")
+    if given.observations and (form == "openmetrics" or form in TRACKERS):
+        raise CotenantError(f"--format {form} is a file of whole launches.", "Leave out --observations.")
     if given.out.is_dir():
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
     if not given.out.exists():  # an existing one may be a pipe or /dev/stdout, whose directory is not writable
         prepare_directory(given.out.parent, OTHER_FILE)
+    return _write_tracked(given, form) if form in TRACKERS else _write_rows(given, form)
+
+
+def _write_tracked(given: argparse.Namespace, form: str) -> int:
+    from cotenant.api.loading import load  # rows of records need nothing that computes
+
+    result = load(*spooled(given.places), suite=given.suite, name=given.job, tell=warn)
+    warn(*result.summary.notes)
+    files = TRACKERS[form](result.summary, given.out)
+    for path, value in files.items():
+        content = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+        write_named(path, f"{content}\n".encode(), OTHER_FILE)
+    warn(f"{', '.join(map(str, files))} written.")
+    return EXIT_PASSED
+
+
+def _write_rows(given: argparse.Namespace, form: str) -> int:
     counts: Counter[str] = Counter()
     places = spooled(given.places)
     parts = observation_frames(places) if given.observations else read_tables(places)
@@ -50,13 +71,18 @@ def parser() -> Parser:
     """Return the parser of `export`."""
     parser = Parser(
         "export",
-        f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.",
-        "`help records` says what the columns are.",
+        f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.\n"
+        "Or the users' rates and kept shares, for a program that tracks benchmarks.",
+        "parquet, csv, jsonl: a row per record; `help records` explains the columns.\n"
+        "openmetrics: Prometheus: the newest launch of each job.\n"
+        + "\n".join(
+            f"{form}: {(inspect.getdoc(write) or '').partition(chr(10))[0]}" for form, write in TRACKERS.items()
+        ),
     )
     add = parser.add_argument
     add_records(parser)
-    add("--to", choices=tuple(WRITERS), help="the form (default: what FILE ends in)")
-    add("--out", metavar="FILE", type=Path, required=True, help="the file; what had that name is replaced")
+    add("--format", choices=FORMS, help="the form, as below (default: what FILE ends in)")
+    add("--out", metavar="FILE", type=Path, required=True, help="the file; an existing one is replaced")
     add("--observations", action="store_true", help="one row per observation instead, kept or not")
     return parser
 

@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         return self.rare[-1]
 
     def format_help(self) -> str:
-        """Return the help, whose usage line has no flags: they stand below with their meanings."""
+        """Return the help; its usage line has no flags, since they are listed below with their meanings."""
         self.usage = self._usage()
         groups = self._action_groups
         self._action_groups = [group for group in groups if group not in self.rare]
@@ -116,13 +116,13 @@ class Parser(argparse.ArgumentParser):
             refuse_removed(word, self._command)
             meant = self._meant.get(word) or did_you_mean(word, self.flags())
             if not unknown[0].startswith("-"):
-                raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
+                raise CotenantError(f"'{unknown[0]}' is no flag, and no other words are allowed here.", self._hint)
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
 
 
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the words before the first `--`, which are ours, and those behind it, for the launched program."""
+    """Return the words before the first `--`, which are ours, and the words after it, for the launched program."""
     split = words.index("--") if "--" in words else len(words)
     return list(words[:split]), tuple(words[split + 1 :])
 
@@ -131,7 +131,7 @@ def size(text: str) -> int:
     """Return the bytes that `512M` or `2G` stand for."""
     bytes_ = _amount(text, _SIZES, "size such as 512M or 2G")
     if not 0 <= bytes_ < math.inf:
-        raise argparse.ArgumentTypeError(f"a size cannot be negative or without end, as '{text}' is")
+        raise argparse.ArgumentTypeError(f"a size cannot be negative or infinite, as '{text}' is")
     return int(bytes_)
 
 
@@ -210,16 +210,16 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     """Add the flags for the number of slices, their resources, and their enforcement. With `most`, for a search of how
     many users fit, slices are as few as devices, and several modes of sharing these can be named."""
     add = parser.add_argument_group("slices").add_argument
-    users = "the most that are tried" if most else "users (default: one per accelerator, else up to 2)"
+    users = "largest number of users to try" if most else "users (default: one per accelerator, else up to 2)"
     add("--users", type=int, metavar="N", help=users)
     how = f"{', '.join(ISOLATIONS[:-1])} or {ISOLATIONS[-1]}"
     add("--isolation", choices=ISOLATIONS, metavar="HOW", help=how)
     add = parser.add_rare_group("slices, further").add_argument
-    usual = "one per accelerator, else one" if most else "one each, as far as processors go"
-    add("--slices", type=int, metavar="N", help=f"slices that the users share, equally many in each (default: {usual})")
+    usual = "one per accelerator, else one" if most else "one per user, if there are enough processors"
+    add("--slices", type=int, metavar="N", help=f"number of slices, each with equally many users (default: {usual})")
     turns = "how users share a device: time, mps or mps:PERCENT of its multiprocessors (docs/sharing.md)"
     if most:
-        turns += "; of several, as time,mps, each is tried"
+        turns += "; each of several, as time,mps, is tried"
     add("--share", type=_share_modes if most else _share_mode, metavar="MODES" if most else "MODE", help=turns)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
     add("--cgroup-base", metavar="PATH", help="parent of our cgroups in each hierarchy (default cotenant.<login>)")

@@ -52,13 +52,13 @@ def parser() -> Parser:
     """Return the parser of `fleet run`, without the flags of a run."""
     parser = Parser(
         "fleet run",
-        "Run a suite on each living node of a Ray cluster at once, and gather the records: a folder a node. All other "
-        "flags are those of a run, as --jobs and --budget; a node works below this host's BASE. Arguments after -- go "
+        "Run a suite on each living node of a Ray cluster at once, and gather the records: a folder a node. It also "
+        "takes the flags of a run, as --jobs and --budget; a node works below this host's BASE. Arguments after -- go "
         "to the benchmarks.",
         "Exit status: 0 if all jobs passed on all nodes, else 1.",
     )
     add = parser.add_argument
-    add("--address", default="auto", metavar="HOST:PORT", help="the Ray cluster (default auto: that of this host)")
-    outdir = "where records come to (default $BASE/fleet-records)"
+    add("--address", default="auto", metavar="HOST:PORT", help="the Ray cluster (default auto: this host's)")
+    outdir = "where records are collected (default $BASE/fleet-records)"
     add("--outdir", type=place, metavar="DIR", default=base_directory() / "fleet-records", help=outdir)
     return parser

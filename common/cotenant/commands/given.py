@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SliceFlags:
-    """The flags for the number of slices, their resources, and their enforcement; as of `plan`."""
+    """The flags for the number of slices, their resources, and their enforcement: also the flags of `plan`."""
 
     users: int | None = None
     slices: int | None = None
@@ -45,7 +45,7 @@ class SliceFlags:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFlags(SliceFlags):
-    """The flags that a suite and `exec` have in common: how it is measured, what is kept and printed."""
+    """The flags that a suite and `exec` have in common: how to measure, and which results to keep and to print."""
 
     baseline: BaselineKind | None = None
     budget: float | None = None
@@ -107,12 +107,12 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
     "--baseline": {
         "choices": BASELINES,
         "metavar": "KIND",
-        "help": "what a user has alone: by turns within the launch (blocks), in launches as long (whole), or none",
+        "help": "rate of a user alone: by turns within the launch (blocks), in launches as long (whole), or none",
     },
     "--budget": {
         "type": duration,
         "metavar": "S",
-        "help": "seconds that a launch may measure; it ends at twice, or 10 s more",
+        "help": "seconds that a launch may measure; it ends after twice that, or 10 s more",
     },
     "--until-interval": {
         "type": share,
@@ -130,11 +130,14 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
     "--repetitions": {
         "type": int,
         "metavar": "N",
-        "help": f"so many repetitions, from --uid on (default 1, of a duet {REPETITIONS})",
+        "help": f"number of repetitions, from --uid on (default 1, for a duet {REPETITIONS})",
     },
     "--resume": {"action": "store_true", "help": "go on after the last finished launch of this --uid"},
-    "--dry": {"action": "store_true", "help": "every launch with its command; nothing runs"},
-    "--verbose": {"action": "store_true", "help": "a row per user, every finding; with --dry each user's slice, too"},
+    "--dry": {"action": "store_true", "help": "show every launch with its command; nothing runs"},
+    "--verbose": {
+        "action": "store_true",
+        "help": "show a row per user and every finding; with --dry each user's slice, too",
+    },
     "--strict": {
         "nargs": "?",
         "const": "invalid",
@@ -142,7 +145,7 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
         "help": "an INVALID launch counts as failed; --strict=suspect: so does one with a warning",
     },
 }
-"""The flags that several commands have which launch."""
+"""Flags that several launching commands share."""
 
 
 def add_flags(add: Callable[..., object], *names: str) -> None:

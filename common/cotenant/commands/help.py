@@ -13,10 +13,10 @@ ABOUT_FINDINGS = """\
 Findings say whether a number is valid. Each stands in its record, in `report` and on its page; … stands for what a
 launch fills in.
 error: there is no number. A completed launch with one is INVALID: it has no rate, and no reader averages it.
-warning: the number is suspect. A warning that knows its effect is one only beyond 2 % and half the number's interval.
+warning: the number is suspect. A warning of a known effect stays one only above 2 % and half the number's interval.
 info: good to know; on the terminal with --verbose."""
 
-EQUAL = " It has to be equal where rates are compared."
+EQUAL = " Rates are compared only if it is equal."
 
 
 def main(argv: Sequence[str]) -> int:
@@ -47,14 +47,14 @@ def _records(name: str) -> Iterator[str]:
     from cotenant.results.columns import COLUMNS, equal_columns
     from cotenant.results.schema import TYPES, meanings
 
-    sections = {of.__name__: meanings(of) for of in TYPES}
+    sections = {struct.__name__: meanings(struct) for struct in TYPES}
     equal = {column.name for column in equal_columns().values()}
     sections["columns of exported rows"] = {
         column.name: f"{column.meaning.rstrip('.')}.{EQUAL if column.name in equal else ''}" for column in COLUMNS
     }
-    known = {field for fields in sections.values() for field in fields}
-    if name and name not in known:
-        raise CotenantError(f"No record has a field '{name}'.", did_you_mean(name, known))
+    names = {field for fields in sections.values() for field in fields}
+    if name and name not in names:
+        raise CotenantError(f"No record has a field '{name}'.", did_you_mean(name, names))
     for title, fields in sections.items():
         chosen = {field: meaning for field, meaning in fields.items() if name in ("", field)}
         if chosen:

@@ -13,7 +13,7 @@ from cotenant.commands.suite_flags import add_jobs, jobs_path
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.command import resolve_command
 from cotenant.machine.topology import discover
-from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
+from cotenant.report.catalogue import CatalogueEntry, catalogue_view
 from cotenant.results.as_read import ReadRecord
 from cotenant.results.last import LastLaunch, last_launches
 from cotenant.results.record import name_of
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     last = last_launches((read.record for read in records if isinstance(read, ReadRecord)), suite.name)
     chosen = select(suite.entries, given.name, given.exclude)
     entries = [_entry(each, suite, last) if isinstance(each, Job) else _of_mix(each, last) for each in chosen]
-    tell_grid(catalogue_grid(suite.name, entries, str(output)), given.format)
+    tell_grid(catalogue_view(suite.name, entries, str(output)), given.format)
     return EXIT_PASSED
 
 
@@ -52,8 +52,8 @@ def parser() -> Parser:
 def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
     source = _source(job, suite)
     launches = [last.get(cell.label) for cell in expand(job)]
-    known = [launch for launch in launches if launch is not None]
-    counts = {launch.parameters for launch in known}
+    ended = [launch for launch in launches if launch is not None]
+    counts = {launch.parameters for launch in ended}
     texts = [text for key, values in job.args for text in (key, *values) if isinstance(text, str)]
     data = dict.fromkeys(match[1] or "." for text in texts for match in _DATA.finditer(text))
     return CatalogueEntry(
@@ -63,7 +63,7 @@ def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueE
         item=source.item,
         parameters=counts.pop() if len(counts) == 1 else None,
         data=", ".join(data),
-        seconds=sum(launch.seconds for launch in known) if len(known) == len(launches) else None,
+        seconds=sum(launch.seconds for launch in ended) if len(ended) == len(launches) else None,
         trains=source.trains,
         cmd=job.cmd,
     )

@@ -56,7 +56,9 @@ def parser() -> Parser:
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
     add("--jobs", metavar="FILE", help=expected)
-    add("--gputotal", type=int, metavar="N", help="devices of the machine: says where records are of fewer, or of more")
+    add(
+        "--gputotal", type=int, metavar="N", help="number of devices of the machine: names records of fewer, or of more"
+    )
     add("--gpu-model", default="V100", metavar="MODEL", help="V100, MI50, RTX, or a CSV file of targets (default V100)")
     add("--html", type=Path, metavar="FILE", help="write a page as well")
     add("--csv", type=Path, metavar="FILE", help="write the results per job as well")
@@ -69,7 +71,7 @@ def parser() -> Parser:
 
 
 def _report(given: argparse.Namespace) -> Report:
-    """Read the records, and warn of those that do not count. Raises CotenantError if none is left to score."""
+    """Read the records, and warn of records that do not count. Raises CotenantError if none is left to score."""
     targets = targets_named(given.gpu_model, TARGETS)
     records, skipped = read(spooled([given.reports]), warn)
     together = of_suite(records.frame.with_row_index(AT).filter(OF_EQUALS), given.name)

@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> Parser:
     """Return the parser of `new`."""
     parser = Parser("new", "Write the skeleton of a benchmark, its test and a job file.")
-    parser.add_argument("name", metavar="TASK/MODEL", help="what it is about, and what it trains")
+    parser.add_argument("name", metavar="TASK/MODEL", help="its task, and the model it trains")
     where = "the directory of the job file, with the benchmark below it (default: where you are)"
     parser.add_argument("--into", metavar="DIR", type=Path, default=Path(), help=where)
     return parser

@@ -29,7 +29,7 @@ def as_node_0(given: SuiteFlags) -> SuiteFlags:
 
 
 def run_on_ray(given: SuiteFlags, words: Sequence[str], extra: tuple[str, ...]) -> int:
-    """Run on `--nnodes` nodes of the cluster; `words` are those that `given` was parsed from.
+    """Run on `--nnodes` nodes of the cluster; `given` was parsed from `words`.
 
     Returns the exit status of node 0, or of the node that ended it. Raises CotenantError.
     """

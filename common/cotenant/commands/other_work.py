@@ -1,4 +1,4 @@
-"""Finds jobs whose work differs from the reference suite's, for which the targets of device models are."""
+"""Finds jobs that differ in work from the reference suite, to which the targets of device models apply."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def other_works(records: Rows) -> dict[str, str]:
         if not record.command or row["name"] not in reference:
             continue
         job = reference[row["name"]]
-        own, asked = _of_command(_behind(job.cmd, record.command)), _of_file(job.args)
-        flags = [flag for flag in dict.fromkeys([*asked, *own]) if own.get(flag) != asked.get(flag)]
+        flags_here, asked = _of_command(_behind(job.cmd, record.command)), _of_file(job.args)
+        flags = [flag for flag in dict.fromkeys([*asked, *flags_here]) if flags_here.get(flag) != asked.get(flag)]
         if flags:
-            found[row["name"]] = listed((_difference(flag, own, asked) for flag in flags), SHOWN)
+            found[row["name"]] = listed((_difference(flag, flags_here, asked) for flag in flags), SHOWN)
     return found
 
 
-def _difference(flag: str, own: Mapping[str, str], asked: Mapping[str, str]) -> str:
-    here, there = (f"{flag} {of[flag]}".rstrip() if flag in of else "" for of in (own, asked))
+def _difference(flag: str, flags_here: Mapping[str, str], asked: Mapping[str, str]) -> str:
+    here, there = (f"{flag} {flags[flag]}".rstrip() if flag in flags else "" for flags in (flags_here, asked))
     return f"{here}, not {asked[flag]}" if here and there else here or f"without {there}"
 
 
@@ -51,7 +51,7 @@ def _of_file(args: Args) -> dict[str, str]:
 
 
 def _behind(cmd: str, command: Sequence[str]) -> Sequence[str]:
-    """Return the words behind the program of a job: before it may stand those of an image's engine."""
+    """Return the words after the program of a job; the words of an image's engine may precede it."""
     programs = (at for at, word in enumerate(command) if word.endswith(cmd.removeprefix(".")))
     return command[next(programs, 0) + 1 :]
 
@@ -59,7 +59,7 @@ def _behind(cmd: str, command: Sequence[str]) -> Sequence[str]:
 def _of_command(words: Sequence[str]) -> dict[str, str]:
     """Return the flags of a command with the words after each, without places of files.
 
-    The place of a job's input can be an operand behind any flag's value: `--batch-size 64 /data/ImageNet/train`.
+    The place of a job's input can be an operand after any flag's value: `--batch-size 64 /data/ImageNet/train`.
     """
     flags: dict[str, str] = {}
     flag = ""

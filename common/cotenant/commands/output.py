@@ -1,4 +1,4 @@
-"""Prints to a terminal or a pipe whose reader may leave at any time: `./run.sh | head`."""
+"""Prints to a terminal or to a pipe that may be closed at any time: `./run.sh | head`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def tell_document(document: Mapping[str, Any]) -> None:
-    """Print one JSON document, whose `schema` names its form."""
+    """Print one JSON document; its `schema` names its form."""
     tell(json.dumps(document, indent=1))
 
 

@@ -1,4 +1,4 @@
-"""`cotenant plan`: shows this machine and each user's part of it, as a picture or as JSON. Nothing is started."""
+"""`cotenant plan`: shows this machine and each user's part of it, as a picture or as JSON. It starts nothing."""
 
 from __future__ import annotations
 

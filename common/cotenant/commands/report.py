@@ -17,6 +17,7 @@ TABLES = (
     "speed-up",
     "scaling",
     "hosts",
+    "kept",
     "interference",
     "mix",
     "pairs",
@@ -56,9 +57,9 @@ def parser() -> Parser:
     add(
         "--table",
         choices=TABLES,
-        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts against "
-        "their like (hosts), or what neighbours cost: equal ones (interference), others (mix, pairs), on a device "
-        "(share), of known pressure (pressure); whether B is slower than A (duet)",
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts beside "
+        "equal ones (hosts), or the cost of neighbours: equal ones (interference), others (mix, pairs), on a device "
+        "(share), of known pressure (pressure), all of them (kept); whether B is slower than A (duet)",
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
@@ -66,8 +67,8 @@ def parser() -> Parser:
     add("--systems", metavar="FILE|single|multiple", action="append", default=[], help=described)
     add("--reference", metavar="SYSTEM", help="throughput relative to this row")
     published = (
-        "rows of a table that others published (CSV or JSON); may be repeated. For scaling also "
-        f"{' and '.join(sorted(path.stem for path in PUBLISHED.glob('*.csv')))}, which come with us"
+        "rows of a published table (CSV or JSON); may be repeated. For scaling also "
+        f"{' and '.join(sorted(path.stem for path in PUBLISHED.glob('*.csv')))}, which are included"
     )
     add("--foreign", type=Path, metavar="FILE", action="append", default=[], help=published)
     add("--per", choices=("watt", "price"), help="throughput per watt, or per price")
@@ -89,10 +90,10 @@ def _check(given: argparse.Namespace) -> None:
     if crossing and given.format not in ("text", "csv"):
         raise CotenantError(f"--table {given.table} is CSV only.", "Leave out --format.")
     if given.jobs and not given.targets:
-        raise CotenantError("--jobs says what a score expects.", "Add --targets.")
+        raise CotenantError("--jobs names the jobs that a score expects.", "Add --targets.")
     if given.targets and not (given.html or given.save_target):
         raise CotenantError(
-            "--targets is what a page's score is against.", f"Add --html FILE, or use {PROGRAM} mlbench-report."
+            "--targets names the targets of a page's score.", f"Add --html FILE, or use {PROGRAM} mlbench-report."
         )
     if given.title and not given.html:
         raise CotenantError("--title is the title of a page.", "Add --html FILE.")

@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """Return the parser of `run`, whose help is that of the whole program."""
+    """Return the parser of `run`; its help is the help of the whole program."""
     parser = suite_parser(
         "",
         "Launch the jobs of a suite, a copy per user at once, each in its own slice.",
@@ -37,7 +37,7 @@ def parser() -> Parser:
                 f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
                 *_command_lines(),
                 f"{PROGRAM} help COMMAND prints a command's flags, help --all all flags.",
-                f"{PROGRAM} help findings and help records list those, with their meanings.",
+                f"{PROGRAM} help findings and help records list all findings and fields, with their meanings.",
                 EXIT_STATUSES,
             ]
         ),
@@ -64,4 +64,4 @@ class _Version(argparse.Action):
 def _command_lines() -> Iterator[str]:
     for title, commands in GROUPS.items():
         yield f"commands {title}:"
-        yield from (f"  {name:15} {what}" for name, what in commands.items())
+        yield from (f"  {name:15} {meaning}" for name, meaning in commands.items())

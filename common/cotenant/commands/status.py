@@ -47,9 +47,9 @@ def main(argv: Sequence[str]) -> int:
     runs = holder is not None and writes_to(holder, output)
     suite = suite_of(read_journal(output).entries, runs, os.uname().nodename)
     if given.format == "json":
-        known = None if suite is None else msgspec.to_builtins(suite)
+        progress = None if suite is None else msgspec.to_builtins(suite)
         running = {"running": holder is not None, "pid": holder or None}
-        tell_document({"schema": "cotenant-status-1", **running, "output": str(output), "suite": known})
+        tell_document({"schema": "cotenant-status-1", **running, "output": str(output), "suite": progress})
     else:
         if holder is None:
             tell("No suite runs on this machine.")
@@ -71,7 +71,7 @@ def parser() -> Parser:
 def writes_to(holder: int, output: Path) -> bool:
     """Return whether a suite writes its records to a directory, since it holds room there (`Reserve`).
 
-    Also if that cannot be seen from here, as for another user's suite.
+    True also if this cannot be seen from here, as for another user's suite.
     """
     try:
         held = list(Path(f"/proc/{holder}/fd").iterdir())
@@ -81,15 +81,15 @@ def writes_to(holder: int, output: Path) -> bool:
 
 
 def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress | None:
-    """Return the progress of the suite that began last, None without any; `runs`: one of this `host` is still running.
+    """Return the progress of the suite that began last, or None; `runs`: a suite of this `host` is still running.
 
-    Other hosts may write into the same directory: while one of this host runs, it is the last of this host.
+    Other hosts may write into the same directory: while a suite of this host runs, it is this host's last one.
     """
     starts = [entry for entry in entries if isinstance(entry, Started)]
     if not starts:
         return None
-    own = [start for start in starts if start.host == host] if runs else []
-    start, labels = (own or starts)[-1], set[str]()
+    of_host = [start for start in starts if start.host == host] if runs else []
+    start, labels = (of_host or starts)[-1], set[str]()
     last: Entry = start
     for entry in entries:
         if (entry.suite, entry.uid) != (start.suite, start.uid) or entry.host not in ("", start.host):
@@ -119,8 +119,8 @@ def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> 
     if suite is None:
         yield f"No suite has begun in {output}."
         return
-    of = many(suite.launches, "launch")
-    yield f"{suite.suite}, repetition {suite.uid}, in {output}: {suite.done} of {of} done."
+    launches = many(suite.launches, "launch")
+    yield f"{suite.suite}, repetition {suite.uid}, in {output}: {suite.done} of {launches} done."
     if suite.ended is not None:
         how = f"was stopped by {sender_of(suite.interrupted)}" if suite.interrupted else "ended"
         yield f"It {how} at {suite.ended[:19]}Z."

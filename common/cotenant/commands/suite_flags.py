@@ -21,12 +21,12 @@ SCALING = f"{PROGRAM} --jobs scaling -- "
 OVER_DEVICES = "--devices N trains one model over N devices; CUDA_VISIBLE_DEVICES leaves devices out."
 MEANT = {
     "--model": f"--name chooses a job; {SCALING}--model resnet50 trains one of torchvision's models.",
-    "--arch": "It is a flag of the benchmark, behind --: --name convnet -- --arch resnet50.",
+    "--arch": "It is a flag of the benchmark, after --: --name convnet -- --arch resnet50.",
     "--network": f"It is a flag of the benchmark: {SCALING}--network resnet50.",
     "--gpus": OVER_DEVICES,
     "--num-gpus": OVER_DEVICES,
-    "--batch-size": "It is a flag of the benchmarks, behind --: -- --batch-size 64.",
-    BETWEEN: f"It stands behind --, between two sets of arguments. {USAGE}",
+    "--batch-size": "It is a flag of the benchmarks, after --: -- --batch-size 64.",
+    BETWEEN: f"It comes after --, between two sets of arguments. {USAGE}",
     "--gpu-model": f"It is a flag of {PROGRAM} mlbench-report.",
     "--reports": f"It is a flag of {PROGRAM} mlbench-report.",
 } | {
@@ -65,7 +65,7 @@ def _add_jobs_further(parser: Parser) -> None:
     add = parser.add_rare_group("what runs, further").add_argument
     over = "each chosen job as one model over N devices (without accelerators: ranks), 0 for all; not a copy on each"
     add("--devices", type=int, metavar="N", help=over)
-    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a user's device memory)"
+    small = "batch sizes of this class for jobs that name $BATCH_SIZE (default: the class of a user's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add_flags(add, "--uid", "--repetitions")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
@@ -87,17 +87,22 @@ def _add_timing(parser: Parser) -> None:
     add_flags(add, "--timeout", "--ready-timeout", "--until-interval")
     settling = "seconds of unmeasured load before the first observation (default 3s on devices, else 0)"
     add("--settle", type=duration_or_none, metavar="S", help=settling)
-    lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
+    lasting = "observe until the kept observations last this long (default 10s on devices, else 0; not with --budget)"
     add("--at-least", type=duration_or_none, metavar="S", help=lasting)
 
 
 def _add_nodes(parser: Parser) -> None:
     add = parser.add_rare_group("several hosts").add_argument
-    by = "what starts, or has started, a runner on each of several hosts (default auto: as the environment says)"
+    by = "launcher of the runners on several hosts (default auto: from the environment)"
     add("--launcher", choices=LAUNCHERS, help=by)
-    add("--nnodes", type=int, metavar="N", help="hosts, on each of which this command runs; jobs of the group all run")
-    add("--node-rank", type=int, metavar="K", help="which of them this is (default: 0 where the endpoint is)")
-    where = "address and port of node 0, which keeps the records: there the ranks meet"
+    add(
+        "--nnodes",
+        type=int,
+        metavar="N",
+        help="number of hosts, each running this command; only jobs of the group all run",
+    )
+    add("--node-rank", type=int, metavar="K", help="number of this host (default: 0 on the endpoint's host)")
+    where = "address and port of node 0, where the ranks meet and the records are kept"
     add("--rdzv-endpoint", metavar="HOST:PORT", help=where)
 
 

@@ -1,4 +1,4 @@
-"""Turns the flags of a suite into its options: which jobs and mixes run, for whom, and how they are measured."""
+"""Turns the flags of a suite into its options: the jobs and mixes to run, their users, and the way to measure them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from cotenant.suite.variables import flag_name
 from cotenant.text import listed
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
-"""Seconds on devices, where most reference benchmarks take less than two: too short for heat, power and energy."""
+"""Seconds on devices: most reference benchmarks take less than two there, too short for heat, power and energy."""
 REPEATS = ("--repeat", "--num-iters")
 """Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
     *("name", "exclude", "mix", "pairs", "pressure", "free_for_all", "devices", "nnodes"),
     *("baseline", "slices", "share", "at_least"),
 )
-"""Flags that choose what runs, or how often, which a duet already does."""
+"""Flags that choose which jobs run, or how often; a duet already does."""
 
 
 def options_of(given: SuiteFlags, extra: tuple[str, ...], machine: Machine, jobs_alone: bool = False) -> Options:
@@ -51,13 +51,13 @@ def options_of(given: SuiteFlags, extra: tuple[str, ...], machine: Machine, jobs
     """
     if (given.singularity or given.docker) and INSTALLED:
         raise CotenantError(
-            "An image has a checkout bound into it, and this is an installed package.",
+            "An image needs a checkout to bind into it, and this is an installed package.",
             "Use ./run.sh of a checkout.",
         )
     suite = load(jobs_path(given.jobs, machine))
     if given.free_for_all:
         if given.isolation not in ("auto", "none"):
-            sentence = f"--free-for-all is without slices, and --isolation is {given.isolation}."
+            sentence = f"--free-for-all makes no slices, and --isolation is {given.isolation}."
             raise CotenantError(sentence, "Use --mix a,b,c.")
         given = replace(given, isolation="none")
     duet = _duet(given, extra, suite)
@@ -143,7 +143,7 @@ def cluster_flags(given: SuiteFlags) -> ClusterFlags:
 
 
 class Selected(NamedTuple):
-    """All launches of a suite; `neighbours` are those of known pressure in the mixes."""
+    """All launches of a suite; `neighbours` are the mixes' neighbours of known pressure."""
 
     jobs: tuple[Job, ...] = ()
     mixes: tuple[Mix, ...] = ()
@@ -151,7 +151,7 @@ class Selected(NamedTuple):
 
 
 def _selected(given: SuiteFlags, suite: Suite) -> Selected:
-    """Return the jobs and mixes to run: the whole file, or those of `--mix`, `--pairs` or `--pressure`."""
+    """Return the jobs and mixes to run: the whole file, or the choice of `--mix`, `--pairs` or `--pressure`."""
     flags = [name for name in ("mix", "pairs") if getattr(given, name) is not None]
     if not flags:
         entries = select(suite.entries, given.name, given.exclude, warn)
@@ -177,7 +177,7 @@ def _selected(given: SuiteFlags, suite: Suite) -> Selected:
 
 
 def _checked(flag: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[Job, ...] = ()) -> Selected:
-    """Return these mixes and no jobs alone. Raises CotenantError, which names the flag, for a mix that cannot be."""
+    """Return these mixes and no jobs alone. Raises CotenantError, which names the flag, for an impossible mix."""
     with at(flag):
         check_mixes((*suite.jobs, *neighbours), mixes)
     return Selected((), mixes, neighbours)
@@ -200,7 +200,7 @@ def check_alone(given: LaunchFlags, others: Sequence[str], usage: str) -> None:
     """Raise CotenantError for one of the `others` beside `--duet`."""
     asked = (name for name in others if getattr(given, name) not in (None, False, (), [], "none"))
     if flag := next(asked, None):
-        sentence = f"--duet is of two that take turns, and --{flag.replace('_', '-')} asks for others."
+        sentence = f"--duet runs two users by turns, and --{flag.replace('_', '-')} asks for something else."
         raise CotenantError(sentence, f"Leave it out. {usage}")
 
 
@@ -213,13 +213,13 @@ def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job,
         names = listed(job.stem for job in jobs)
         raise CotenantError(
             f"--devices: {names} cannot train one model over several devices.",
-            'Jobs with "cgroup": "all" can, such as those of --jobs lambda that end in _all.',
+            'Jobs with "cgroup": "all" can, such as the jobs of --jobs lambda with names in _all.',
         )
     return whole
 
 
 def _all_at_once(given: SuiteFlags, jobs: Sequence[Job]) -> Mix:
-    """Return a launch of all these jobs' cells beside each other, without those that own the machine."""
+    """Return a launch of all these jobs' cells at once, without jobs that own the machine."""
     if whole := [job.stem for job in jobs if job.group == "all"]:
         warn(f"{listed(whole)}: left out of --free-for-all, as each owns the machine.")
     labels = [label for job in jobs if job.group != "all" for label in labels_of(job)]
@@ -240,7 +240,9 @@ def _users(given: SuiteFlags, mixes: Sequence[Mix], machine: Machine) -> int | N
     users = given.users
     if family := next((mix.family for mix in mixes if mix.family), ""):
         if users not in (None, 2):
-            raise CotenantError(f"{family}: these launches are of two users.", "Leave out --users, or what is of two.")
+            raise CotenantError(
+                f"{family}: these launches have two users.", "Leave out --users, or the flag for two users."
+            )
         return 2
     if users is not None or not (given.free_for_all or given.mix is not None):
         return users
@@ -248,16 +250,16 @@ def _users(given: SuiteFlags, mixes: Sequence[Mix], machine: Machine) -> int | N
 
 
 def _baseline(given: SuiteFlags, mixes: Sequence[Mix]) -> BaselineKind:
-    """Return the baseline: that of the flag, else `blocks` without `--jobs`, with `--users` or with mixes, whose jobs'
-    rates can only be compared by it; else none, since a job file names all that is to run.
+    """Return the baseline: the flag's, else `blocks` without `--jobs`, with `--users` or with mixes, since only a
+    baseline makes the rates of their jobs comparable; else none, since a job file names everything that is to run.
 
-    Without slices there is none by default, since no tenant is alone in a slice, except beside a neighbour of known
-    pressure, whose curve needs one. Raises CotenantError for a curve without a baseline.
+    Without slices the default is none, since no tenant is alone in a slice, except beside a neighbour of known
+    pressure: its curve needs a baseline. Raises CotenantError for a curve without one.
     """
     curves = any(level_of(label) is not None for mix in mixes for label in mix.labels)
     if given.baseline == "none" and curves:
         raise CotenantError(
-            "--baseline none measures no job alone, and a curve is what it keeps of that.", "Leave it out."
+            "--baseline none measures no job alone, and a curve is relative to that rate.", "Leave it out."
         )
     if given.baseline is not None:
         return given.baseline

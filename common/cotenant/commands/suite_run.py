@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def run_suite(given: SuiteFlags, ours: Sequence[str], others: tuple[str, ...]) -> int:
-    """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` behind it.
+    """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` after it.
 
     Returns the exit status. Raises CotenantError.
     """
@@ -132,8 +132,8 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
         status = _status_of(interrupted, finished)
         if status != EXIT_INTERRUPTED:
             note(
-                "No launch came to its end in the time of this Slurm job: requeued, it would come no further. "
-                "Give it more time (sbatch --time), or launches less (--budget)."
+                "No launch ended within the time of this Slurm job, so it would get no further if requeued. Give it "
+                "more time (sbatch --time), or launches less (--budget)."
             )
         return status
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in records)
@@ -142,7 +142,7 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
 
 
 def _status_of(interrupted: str, finished: bool) -> int:
-    """Return the exit status of an interrupted run: as failed where requeueing its Slurm job would lead nowhere."""
+    """Return the exit status of an interrupted run: failed, if to requeue its Slurm job would be useless."""
     in_vain = interrupted == "SIGTERM" and slurm.in_job(os.environ) and not finished
     return EXIT_FAILED if in_vain else EXIT_INTERRUPTED
 
@@ -178,7 +178,7 @@ def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Re
 
 
 def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
-    """Run this node's part of a suite whose records another node keeps."""
+    """Run this node's part of a suite; another node keeps the records."""
     note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
     result = SuiteRun(suite, note).follow()
     if result.interrupted:
@@ -189,16 +189,18 @@ def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
 def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
-    known = [last.get(start.names[0]) for start in suite.starts]
-    by_blocks = [start.design.takes_turns or bool(start.design.refusal) for start in suite.starts]
+    last_launches = [last.get(launch.names[0]) for launch in suite.starts]
+    by_blocks = [launch.design.takes_turns or bool(launch.design.refusal) for launch in suite.starts]
     seconds = [
-        launch.seconds if launch is not None and launch.by_blocks is alike else None
-        for alike, launch in zip(by_blocks, known, strict=True)
+        past.seconds if past is not None and past.by_blocks is alike else None
+        for alike, past in zip(by_blocks, last_launches, strict=True)
     ]
     estimated = [None] * len(seconds) if all(seconds) else suite.estimates_s()
     return [
-        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, took or estimate, took is None)
-        for start, took, estimate in zip(suite.starts, seconds, estimated, strict=True)
+        Planned(
+            f"{launch.cell.label} alone" if launch.solo else launch.label, launch.solo, took or estimate, took is None
+        )
+        for launch, took, estimate in zip(suite.starts, seconds, estimated, strict=True)
     ]
 
 
@@ -228,9 +230,10 @@ def is_slower(records: Sequence[Record]) -> bool:
     for record in records:
         launches.setdefault(record.run_id, []).append(record)
     counted = [
-        of[0].duet
-        for of in launches.values()
-        if all(record.completed and not record.invalid for record in of) and len({record.unit for record in of}) == 1
+        of_launch[0].duet
+        for of_launch in launches.values()
+        if all(record.completed and not record.invalid for record in of_launch)
+        and len({record.unit for record in of_launch}) == 1
     ]
     ratios = [duet.ratio for duet in counted if duet is not None and duet.ratio is not None]
     if len(launches) == 1:
@@ -239,7 +242,7 @@ def is_slower(records: Sequence[Record]) -> bool:
 
 
 def _print_results(records: Sequence[Record], suite: PreparedSuite, given: LaunchFlags) -> None:
-    """Print the records' results, or why that cannot be done and where they are."""
+    """Print the records' results, or the reason why this is impossible and the records' place."""
     try:
         _print_tables(records, suite.before, given)
     except BaseException as error:  # polars's panic is no Exception.
@@ -254,7 +257,7 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
     """Print the tables, after the last launch: the modules that read records take a while to import."""
     try:
         from cotenant.report.duets import duets_grid
-        from cotenant.report.jobs import jobs_grid
+        from cotenant.report.jobs import jobs_view
         from cotenant.report.renderers import show
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
@@ -264,7 +267,7 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         return
     summary = summarise(Rows.all(table_of_records(records)))
     if given.format == "json":
-        tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
+        tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_view(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
 

@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     options = options_of(flags, (), machine, jobs_alone=True)
     check_place(out.parent, OTHER_FILE)
     if out.exists() and (out.samefile(options.suite.path) or '"tuned"' not in out.read_text(errors="replace")):
-        raise CotenantError(f"{given.out} is there, and no search for {options.suite.name} has written it.", OTHER_FILE)
+        raise CotenantError(f"{given.out} exists, and no search for {options.suite.name} wrote it.", OTHER_FILE)
     options.plan(machine)  # If slices cannot be planned, no job can run.
     check_place(options.paths.output)
     with SuiteLock(lock_path()):
@@ -64,12 +64,12 @@ def parser() -> Parser:
     parser = Parser(
         "tune",
         "Find the fastest batch size of each job that fits this machine's slices, and write a job file with it.",
-        "Rates are those of whole launches: all users at once, each in its slice. docs/tuning.md",
+        "Each rate is measured by whole launches: all users at once, each in its slice. docs/tuning.md",
     )
     add = parser.add_argument_group("what is tuned").add_argument
     add_jobs(add)
     add("--out", type=place, metavar="FILE", required=True, help="the job file to write")
-    all_of = "what all searches together may take; a later start with more goes on (default 30m)"
+    all_of = "time for all searches together; a later start with more goes on (default 30m)"
     add("--budget", type=duration, default=1800.0, metavar="S", help=all_of)
     where = "where records go, a directory for each job (default: FILE with .tuning at its end)"
     add("--outdir", type=place, metavar="DIR", help=where)
@@ -79,7 +79,7 @@ def parser() -> Parser:
 
 
 def _searched(options: Options, machine: Machine, budget_s: float) -> tuple[list[Tuner], bool]:
-    """Search for each job in turn, and show it. Return those that have a rate, and whether it was interrupted.
+    """Search for each job in turn, and show it. Return the searches that have a rate, and whether it was interrupted.
 
     Jobs that cannot be tuned are named and left out. Raises IsolationError.
     """

@@ -1,4 +1,4 @@
-"""`verify`: checks an archive from somebody else."""
+"""`verify`: checks an archive from another person."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         for sentence in filter(None, sentences):
             tell(f"{'':16}{printable(sentence)}")
     refused = [check.name for check in checks if check.wrong]
-    tell(f"REFUSED: {', '.join(refused)}." if refused else "All of it holds.")
+    tell(f"REFUSED: {', '.join(refused)}." if refused else "All checks passed.")
     return EXIT_FAILED if refused else EXIT_PASSED
 
 

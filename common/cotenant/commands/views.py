@@ -27,7 +27,7 @@ from cotenant.results.targets import REFERENCE, read_systems, save_targets, targ
 from cotenant.text import many
 
 LIMITS = "V100"
-"""The device whose least shares and greatest spreads new targets take, unless --targets names another."""
+"""New targets take the least shares and greatest spreads of this device, unless --targets names another."""
 
 
 def report(given: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
 """`python -m cotenant.datasets NAME...`: makes the fake sets that the benchmarks read, or gets the real ones.
 
 Environment: FAKE_DATASET (0: real sets), USE_VALIDATION (1: their smaller halves), DATASET_SIZE, DATA_DIRECTORY, BASE,
-COTENANT_MIRROR, COTENANT_DATA_FROM. Exit status: 0 all are there; 2 wrong usage or input, or the disk or all sources
-are in the way; 97 files that nobody here made stand in a set's place; 130 interrupted.
+COTENANT_MIRROR, COTENANT_DATA_FROM. Exit status: 0 all sets are there; 2 wrong usage or input, or no space or
+source; 97 foreign files are in a set's place; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="real sets: a folder with the archives, or with the unpacked sets ($COTENANT_DATA_FROM)",
     )
-    parser.add_argument("--check-room", action="store_true", help="only see whether all of them together find room")
+    parser.add_argument(
+        "--check-room", action="store_true", help="only check whether there is room for all of them together"
+    )
     parser.add_argument("--list", action="store_true", help="show the sets, their sizes and which are there; make none")
     return parser
 
@@ -106,11 +108,11 @@ def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
     mirror, local = check_mirror(named) if named else None, Path(folder).absolute() if folder else None
     # A set that has no smaller half is taken whole.
     halves = ((dataset, half if half in dataset.halves else ALL) for dataset in datasets)
-    return [SetRequest(root, dataset, size or SIZES[0], own, mirror, local) for dataset, own in halves]
+    return [SetRequest(root, dataset, size or SIZES[0], wanted, mirror, local) for dataset, wanted in halves]
 
 
 def _size(flag: str | None) -> str | None:
-    """Return the size that the flag names, else the environment, None where neither does. Raises CotenantError."""
+    """Return the size that the flag names, else the environment, None if neither does. Raises CotenantError."""
     size = flag or os.environ.get("DATASET_SIZE") or None
     if size not in (None, *SIZES):
         remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
@@ -119,7 +121,7 @@ def _size(flag: str | None) -> str | None:
 
 
 def _usual(root: Path, dataset: Dataset) -> SetRequest:
-    """Return the fake set of a size that nobody has named: beside an accelerator the one that outgrows caches.
+    """Return the fake set of the default size: beside an accelerator the one that outgrows caches.
 
     A set that a suite's start makes has no more than UNASKED_BYTES.
     """
@@ -132,12 +134,12 @@ def _usual(root: Path, dataset: Dataset) -> SetRequest:
     if RUN_VARIABLE not in os.environ or full_bytes <= UNASKED_BYTES:
         return full
     if standing(small) is None:
-        say(f"{dataset.name}: small, as nobody has asked for {size_words(full_bytes)}: DATASET_SIZE=full does.")
+        say(f"{dataset.name}: small; DATASET_SIZE=full asks for {size_words(full_bytes)}.")
     return small
 
 
 def _switch(variable: str, default: str, meaning: str) -> bool:
-    """Return whether a variable is 1; raises CotenantError where it is neither that nor 0."""
+    """Return whether a variable is 1; raises CotenantError if it is neither that nor 0."""
     value = os.environ.get(variable) or default
     if value not in ("0", "1"):
         raise CotenantError(f"{variable} is '{value}'.", f"Set it to {meaning}, or unset it.")
@@ -161,6 +163,6 @@ def _print_list(requests: Sequence[SetRequest]) -> None:
 
 
 if __name__ == "__main__":
-    # Each worker imports numpy, whose OpenBLAS would start a thread there for every processor, up to 64.
+    # Each worker imports numpy, whose OpenBLAS would start a thread for every processor, up to 64.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(main())

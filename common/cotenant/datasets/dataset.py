@@ -1,6 +1,6 @@
 """Declarations of a data set: the files that are made, the archives that are published, and the files out of these.
 
-Where a set stands, its manifest says so: that is written last.
+If a set stands, its manifest says so: that is written last.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Archive:
     """One file that a publisher hands out.
 
     `digest` is an md5 or a sha256 in hexadecimal digits that `recorded_by` published; it is None, and never made up,
-    where nobody recorded one.
+    if none was recorded.
     """
 
     name: str
@@ -99,8 +99,8 @@ class Dataset:
 
     `rules` say where the members of a real set's archives go: a pattern of a member's whole name -> its path below the
     set's folder. Out of the members below RAW, `prepare` makes the set's own files. `check` returns the items of each
-    split in the folder, before the links are there. Both raise DamagedArchiveError where the files make no sense.
-    `gated` is the page where a person asks for the archives: then none is ever downloaded.
+    split in the folder, before the links are there. Both raise DamagedArchiveError if the files make no sense.
+    `gated` is the page on which a person asks for the archives: then none is ever downloaded.
 
     `version` grows with every change of the bytes made or laid out.
     """
@@ -118,7 +118,7 @@ class Dataset:
     version: int = 1
 
     def place(self, half: Half, member: str) -> str | None:
-        """Return where a member of an archive goes below the set's folder, None where `half` does not need it."""
+        """Return the path of an archive's member below the set's folder, None if `half` does not need it."""
         for pattern, target in self.rules.items():
             match = re.fullmatch(pattern, member.removeprefix("./"))
             if match and (path := match.expand(target)).startswith((RAW, *half.paths)):
@@ -128,7 +128,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A file that a real set was made from: where it came from, and the checksum it was compared with, if any."""
+    """A file from which a real set was made: its origin, and the checksum it was compared with, if any."""
 
     file: str
     source: str
@@ -142,8 +142,8 @@ class FolderManifest:
     """Contents of a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
 
     `kind` is `fake` or `real`; `half` is `all`, or `validation` for the smaller half of a real set. `sources` are the
-    files that a real set was made from: later runs compare those with them of which nobody recorded a digest.
-    `taken_from` is the folder in which it lay unpacked, so that nothing was compared.
+    files from which a real set was made: later runs compare files without a recorded digest with them.
+    `taken_from` is the folder of an unpacked set, which was not compared.
     """
 
     name: str
@@ -163,7 +163,7 @@ _MANIFEST = msgspec.json.Decoder(FolderManifest)
 
 
 def read_manifest(folder: Path) -> FolderManifest | None:
-    """Return the manifest of the set in `folder`; None where there is none, or the folder is a link."""
+    """Return the manifest of the set in `folder`; None if there is none, or the folder is a link."""
     try:
         return None if folder.is_symlink() else decoded(_MANIFEST, (folder / FILE_NAME).read_bytes())
     except (OSError, msgspec.DecodeError):
@@ -181,7 +181,7 @@ def seeded(*numbers: int) -> np.random.Generator:
 
 
 def count_pictures(splits: str, folder: Path) -> dict[str, int]:
-    """Return how many JPEG files lie below each of the folders in `folder` whose paths fit the pattern `splits`."""
+    """Return the number of JPEG files below each of the folders in `folder` whose paths fit the pattern `splits`."""
     return {
         split.name: sum(path.suffix.lower() in (".jpg", ".jpeg") for path in split.rglob("*"))
         for split in folder.glob(splits)

@@ -33,7 +33,7 @@ def write_file(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def file_size(path: Path) -> int:
-    """Return the bytes of the file at `path`, 0 where there is none."""
+    """Return the bytes of the file at `path`, 0 if there is none."""
     # Another maker may move it away between the two looks.
     with suppress(FileNotFoundError):
         return path.stat().st_size if path.is_file() else 0
@@ -81,9 +81,9 @@ def free_disk_bytes(path: Path) -> int:
 
 
 def check_space(root: Path, what: str, needed_bytes: int, smaller: str | None = None) -> int:
-    """Return the free bytes at `root`; raises CotenantError where they are fewer than `what` needs.
+    """Return the free bytes at `root`; raises CotenantError if they are fewer than `what` needs.
 
-    `smaller` is how less would be asked for.
+    `smaller` is the way to ask for less.
     """
     free_bytes = free_disk_bytes(root)
     if free_bytes < needed_bytes:
@@ -114,5 +114,5 @@ def explained(name: str, root: Path) -> Iterator[None]:
                 remedy = f"Move it away, or {ELSEWHERE}."
             case _:
                 sentence = f"Making {name} ended at {place}: {error.strerror or error}."
-                remedy = "Mend that and start again: complete files are kept."
+                remedy = "Repair that and start again: complete files are kept."
         raise CotenantError(sentence, remedy) from error

@@ -93,7 +93,7 @@ def _add_shapes(picture: Image.Image, style: Style, random: Generator) -> None:
 def _texture(random: Generator, width: int, height: int) -> NDArray[np.float32]:
     """Return light and shade (height, width) whose strength falls with frequency, as in natural images.
 
-    How much of it there is differs from picture to picture, and with it the size of the file.
+    Its amount differs from picture to picture, and with it the size of the file.
     """
     light = np.zeros((height, width), np.float32)
     for cell, strength in ((32, 16.0), (12, 11.0), (5, 9.0), (2, 8.0)):

@@ -75,7 +75,7 @@ def _by_workers(
 ) -> Iterator[int]:
     """Yield how many files each task has made, as they end in so many workers.
 
-    Raises OSError or ImportError as a worker met it, CotenantError where one died. No worker outlives it.
+    Raises OSError or ImportError as a worker met it, CotenantError if one died. No worker outlives it.
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _follow_parent) as workers:
         try:
@@ -97,10 +97,10 @@ def _by_workers(
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Start workers that Ctrl-C does not reach, and raise KeyboardInterrupt behind it where one came meanwhile.
+    """Start workers that Ctrl-C does not reach, and raise KeyboardInterrupt afterwards if one came meanwhile.
 
     A terminal sends it to all: workers inherit a mask, and their parent ends them. Another thread may still take the
-    signal for the parent, which must not leave a worker half started: that one would print a traceback.
+    signal for the parent, which must not leave a worker half started: it would print a traceback.
     """
     came: list[int] = []
     usual = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
@@ -115,7 +115,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _follow_parent() -> None:
-    """End this worker as soon as its parent is gone, also where that was killed."""
+    """End this worker as soon as its parent is gone, even if that was killed."""
 
     def wait() -> None:
         parent = multiprocessing.parent_process()

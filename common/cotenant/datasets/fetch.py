@@ -36,7 +36,7 @@ _PIECE_BYTES = 1 << 18
 # certificate.
 _NO_RANGE = (33, 36)
 _FINAL = (1, 3, 37, 47, 60)
-# Statuses of a server that mean "later", of those from 400 to 499.
+# A server's statuses that mean "later", among 400 to 499.
 _LATER = (408, 425, 429)
 
 
@@ -72,7 +72,7 @@ def sources(archive: Archive, set_name: str, mirror: str | None) -> tuple[str, .
 
 
 def refuse_no_curl(archives: Sequence[Archive]) -> None:
-    """Raise CotenantError where these have to be fetched and curl is not installed."""
+    """Raise CotenantError if these have to be fetched and curl is not installed."""
     if archives and shutil.which("curl") is None:
         names = ", ".join(archive.name for archive in archives)
         raise CotenantError(
@@ -85,8 +85,8 @@ def refuse_no_curl(archives: Sequence[Archive]) -> None:
 def fetch(archive: Archive, urls: Sequence[str], path: Path) -> Received:
     """Complete `archive` at `path`, which an earlier run may have begun, and return its facts.
 
-    Sources are tried in order; each is asked again, with growing waits, while that may help. Raises CotenantError
-    where none gave the file, and OSError for errors of our own disk; bytes that have arrived are kept.
+    Sources are tried in order; each is asked again, with growing waits, while that may help. Raises CotenantError if
+    none gave the file, and OSError for errors of our own disk; bytes that have arrived are kept.
     """
     reasons = []
     for url in urls:
@@ -95,11 +95,11 @@ def fetch(archive: Archive, urls: Sequence[str], path: Path) -> Received:
         except SourceError as error:
             reasons.append(f"{url}: {error}")
             say(f"{archive.name}: given up {reasons[-1]}")
-    raise CotenantError(f"{archive.name} could not be had from any source: {'; '.join(reasons)}.", REMEDY)
+    raise CotenantError(f"{archive.name} could not be fetched from any source: {'; '.join(reasons)}.", REMEDY)
 
 
 def _fetch_from(url: str, archive: Archive, path: Path) -> Received:
-    """Bring the whole file from this source and compare it; raises SourceError where it cannot be had here."""
+    """Bring the whole file from this source and compare it; raises SourceError if it cannot be had here."""
     failures = farthest = 0
     while True:
         start = file_size(path)
@@ -123,13 +123,13 @@ def _fetch_from(url: str, archive: Archive, path: Path) -> Received:
 
 
 def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
-    """Add the answer of `url` to the `start` bytes at `path`; raises SourceError where it is not the rest.
+    """Add the answer of `url` to the `start` bytes at `path`; raises SourceError if it is not the rest.
 
-    The bytes pass through this process, so that curl ends with it however it ends, and nobody else ever writes here.
+    The bytes pass through this process, so that curl ends with it in any case, and no other process writes here.
     """
     if archive.exact and start >= archive.size_bytes:
         return
-    # Where the exact size is unknown, twice as much cannot be it.
+    # With an unknown exact size, twice as much cannot be it.
     most_bytes = archive.size_bytes * (1 if archive.exact else 2)
     with (
         path.open("ab") as file,
@@ -171,7 +171,7 @@ def _source_error(status: int, problem: str, path: Path) -> SourceError:
     """Return the meaning of curl's exit status and its message."""
     if status in _NO_RANGE:
         path.unlink(missing_ok=True)
-        return SourceError("it cannot send the rest alone, so we begin again", final=False)
+        return SourceError("it cannot send only the rest, so the download starts again", final=False)
     answer = re.search(r"returned error: (\d+)", problem)
     refused = answer is not None and 400 <= int(answer[1]) < 500 and int(answer[1]) not in _LATER
     reason = problem.strip().removeprefix("curl: ") or f"curl ended with status {status}"

@@ -22,7 +22,7 @@ from cotenant.text import size_words
 
 
 class ForeignFilesError(CotenantError):
-    """Files that nobody here made stand in a set's place. A set of ours comes there whole, with its manifest."""
+    """Foreign files are in a set's place. A set of ours is put there whole, with its manifest."""
 
     exit_status = EXIT_FOREIGN_FILES
 
@@ -41,7 +41,7 @@ def obtain(request: SetRequest) -> None:
     if _stands(request):
         return
     with explained(request.title, request.root):
-        # Before anything is written: a person's own files may lie where nobody may write.
+        # Before anything is written: a person's own files may be in a read-only place.
         _refuse_foreign(request)
         words, lacking_bytes = _plan(request)
         free_bytes = check_space(request.root, request.title, lacking_bytes, request.smaller)
@@ -75,16 +75,16 @@ def _stands(request: SetRequest) -> bool:
     manifest = standing(request)
     # A runner asks once per benchmark, and several read the same set: that it is there is no news then.
     if manifest is not None and RUN_VARIABLE not in os.environ:
-        what = manifest.size if manifest.kind == FAKE else f"real, {manifest.half}"
-        say(f"{request.dataset.name}: present ({what}) in {request.folder}")
+        content = manifest.size if manifest.kind == FAKE else f"real, {manifest.half}"
+        say(f"{request.dataset.name}: present ({content}) in {request.folder}")
     return manifest is not None
 
 
 def _refuse_foreign(request: SetRequest) -> None:
-    """Raise CotenantError where the set's folder holds files that this one must not replace.
+    """Raise CotenantError if the set's folder holds files that this one must not replace.
 
-    These are files that nobody here made (ForeignFilesError), since they may be a person's own, and a real set, where a
-    fake one is asked for.
+    These are foreign files (ForeignFilesError), which may be a person's own, and a real set if a fake one is
+    requested.
     """
     folder, manifest = request.folder, read_manifest(request.folder)
     if folder.is_symlink():

@@ -1,4 +1,4 @@
-"""How far the work is: a bar where a person watches, else a plain line now and then. All on stderr."""
+"""The progress of the work: a bar if a person watches, else a plain line now and then. All on stderr."""
 
 from __future__ import annotations
 

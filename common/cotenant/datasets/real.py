@@ -34,18 +34,18 @@ from cotenant.errors import CotenantError
 from cotenant.text import size_words
 
 UNASKED_BYTES = 2_000_000_000
-"""More is written for nobody who has not asked for it."""
+"""More is only written on request."""
 
 
 def plan(request: SetRequest) -> tuple[str, int]:
-    """Return the steps to come, and the bytes that they write; raises CotenantError where that may not be."""
+    """Return the steps to come, and the bytes that they write; raises CotenantError if that may not be."""
     half, dataset = request.wanted, request.dataset
-    own, unpacked = _own_files(request)
+    local_archives, unpacked = _own_files(request)
     if unpacked is not None:
         copied_bytes = 0 if _same_disk(unpacked, request.root) else half.unpacked_bytes
         _refuse_large(request, copied_bytes)
         return f"taken from {unpacked}, to stand", copied_bytes
-    absent = [archive for archive in half.archives if archive.name not in own]
+    absent = [archive for archive in half.archives if archive.name not in local_archives]
     if absent and dataset.gated is not None:
         raise CotenantError(
             f"{dataset.name} is never downloaded: its owners give it out on request, and"
@@ -63,7 +63,7 @@ def plan(request: SetRequest) -> tuple[str, int]:
 def fill(request: SetRequest) -> FolderManifest:
     """Lay the half out in the staging folder."""
     half, dataset, staging = request.wanted, request.dataset, request.staging
-    own, unpacked = _own_files(request)
+    local_archives, unpacked = _own_files(request)
     # Files that a killed run unpacked are not taken over: its archives are kept.
     shutil.rmtree(staging)
     staging.mkdir()
@@ -76,8 +76,8 @@ def fill(request: SetRequest) -> FolderManifest:
             raise CotenantError(f"{unpacked} {error}.", "Name another folder with --from DIR.") from error
     else:
         request.arriving.mkdir(parents=True, exist_ok=True)
-        received = tuple(_received(request, archive, own) for archive in half.archives)
-        splits = _laid_out(request, own)
+        received = tuple(_received(request, archive, local_archives) for archive in half.archives)
+        splits = _laid_out(request, local_archives)
     for name, target in half.links.items():
         (staging / name).symlink_to(target)
     return FolderManifest(
@@ -129,7 +129,7 @@ def _same_disk(source: Path, root: Path) -> bool:
 
 
 def _refuse_large(request: SetRequest, written_bytes: int) -> None:
-    """Raise CotenantError where more would be written than may be without being asked."""
+    """Raise CotenantError if more would be written than may be without being asked."""
     if written_bytes > UNASKED_BYTES and request.size != SIZES[-1]:
         instead = f" {request.smaller} takes the smaller half." if request.smaller else ""
         raise CotenantError(
@@ -139,14 +139,14 @@ def _refuse_large(request: SetRequest, written_bytes: int) -> None:
         )
 
 
-def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) -> Received:
+def _received(request: SetRequest, archive: Archive, local_archives: Mapping[str, Path]) -> Received:
     """Get the archive unless it is there, and compare it with its checksum."""
     manifest = read_manifest(request.folder)
     for earlier in manifest.sources if manifest is not None else ():
         if archive.digest is None and earlier.file == archive.name:
-            # Nobody recorded one, but an earlier run did.
+            # It has no published digest, but an earlier run recorded one.
             archive = replace(archive, size_bytes=earlier.bytes, digest=earlier.sha256, recorded_by="an earlier run")
-    if (path := own.get(archive.name)) is None:
+    if (path := local_archives.get(archive.name)) is None:
         received = fetch(
             archive, sources(archive, request.dataset.name, request.mirror), request.arriving / archive.name
         )
@@ -158,16 +158,16 @@ def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) ->
             raise CotenantError(f"{path} is not the file: {error}.", remedy) from None
     if received.verified_by is None:
         say(
-            f"{archive.name}: could not be verified, as nobody is known to have recorded a checksum of it;"
-            f" its sha256, {received.sha256}, is kept in the manifest, and later runs compare with it"
+            f"{archive.name}: could not be verified, as no recorded checksum of it is known; its sha256, "
+            f"{received.sha256}, is kept in the manifest, and later runs compare with it"
         )
     return received
 
 
-def _laid_out(request: SetRequest, own: Mapping[str, Path]) -> dict[str, int]:
+def _laid_out(request: SetRequest, local_archives: Mapping[str, Path]) -> dict[str, int]:
     """Unpack the archives, and return the items per split; an unverified one that proves to be wrong is removed."""
     half, dataset, staging = request.wanted, request.dataset, request.staging
-    paths = [own.get(archive.name, request.arriving / archive.name) for archive in half.archives]
+    paths = [local_archives.get(archive.name, request.arriving / archive.name) for archive in half.archives]
     try:
         unpack(paths, staging, partial(dataset.place, half), half.unpacked_bytes, dataset.name)
         if dataset.prepare is not None:
@@ -179,7 +179,9 @@ def _laid_out(request: SetRequest, own: Mapping[str, Path]) -> dict[str, int]:
         return dataset.check(staging)
     except DamagedArchiveError as error:
         # A file with the recorded checksum would come again as it is.
-        doubtful = [archive for archive in half.archives if archive.digest is None and archive.name not in own]
+        doubtful = [
+            archive for archive in half.archives if archive.digest is None and archive.name not in local_archives
+        ]
         for archive in doubtful:
             (request.arriving / archive.name).unlink()
         removed = ", ".join(archive.name for archive in doubtful)
@@ -187,7 +189,7 @@ def _laid_out(request: SetRequest, own: Mapping[str, Path]) -> dict[str, int]:
             f"{request.title} cannot be unpacked: of {', '.join(path.name for path in paths)} one {error}.",
             f"{removed} was removed: start again, with another --mirror URL or --from DIR."
             if doubtful
-            else "Look whether the files are those of the sources in docs/datasets.md, and report it if they are.",
+            else "Compare the files with the sources in docs/datasets.md; if they are the same, report it.",
         ) from error
 
 

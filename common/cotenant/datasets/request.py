@@ -36,23 +36,23 @@ class SetRequest:
 
     @property
     def folder(self) -> Path:
-        """Where the complete set stands."""
+        """The place of the complete set."""
         return self.root / self.dataset.folder
 
     @property
     def lock(self) -> Path:
-        """The file whose lock its one maker holds."""
+        """The lock file of its single maker."""
         return self.root / ".locks" / self.dataset.name
 
     @property
     def staging(self) -> Path:
-        """Where it is made; the name tells all that decides the bytes, so that nothing else is taken over."""
+        """The place in which it is made; the name has all that decides the bytes, so that no other is reused."""
         variant = f"real-{self.half}" if self.half else f"{self.size}-v{self.dataset.version}"
         return self.root / ".making" / f"{self.dataset.name}-{variant}"
 
     @property
     def arriving(self) -> Path:
-        """Where a real one's archives arrive; both halves share them."""
+        """The place at which a real set's archives arrive; both halves share them."""
         return self.root / ".arriving" / self.dataset.name
 
     @property
@@ -62,13 +62,13 @@ class SetRequest:
 
     @property
     def smaller(self) -> str | None:
-        """How less would be asked for, where that is possible."""
+        """The way to ask for less, if that is possible."""
         if self.half:
             return "USE_VALIDATION=1" if self.half == ALL and VALIDATION in self.dataset.halves else None
         return None if self.size == SIZES[0] else f"--size {SIZES[0]}"
 
     def leftovers(self) -> list[Path]:
-        """Return the remains of runs of this set, in any variant, where it is made."""
+        """Return the remains of runs of this set, in any variant, from the places in which it is made."""
         return list(self.staging.parent.glob(f"{self.dataset.name}-*"))
 
     def accepts(self, manifest: FolderManifest) -> bool:

@@ -1,4 +1,4 @@
-"""Takes files out of archives: those whose names a set's rules know, into the places that the rules give.
+"""Takes files out of archives: those whose names a set's rules match, to the places that the rules give.
 
 No permission, owner, link or device of an archive reaches the disk: only the bytes of regular files do.
 """
@@ -26,7 +26,7 @@ class DamagedArchiveError(Exception):
 
 
 Place = Callable[[str], str | None]
-"""The name of a member -> where it goes below the set's folder, None for one that is not needed."""
+"""A member's name -> its path below the set's folder, None for one that is not needed."""
 
 Member = tuple[str, Callable[[], IO[bytes]]]
 """The name of a regular file in an archive, and a function that opens it before the next one is asked for."""

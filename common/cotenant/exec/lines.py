@@ -106,7 +106,7 @@ class Lines:
             for line in lines:
                 items = self._counter.items(line)
                 if items is not None and not stale and self._is_go(items, child.pid):
-                    # What was printed until now is work from before GO, also what is still in the pipe.
+                    # Lines printed until now are work from before GO, also the ones still in the pipe.
                     unread = fcntl.ioctl(reading, termios.FIONREAD, bytes(4))
                     stale = size + int.from_bytes(unread, sys.byteorder)
             stale = max(0, stale - size)
@@ -131,7 +131,7 @@ class Lines:
 
 
 def _lines(descriptor: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the size of each read and the lines that it completes, also those that end with a carriage return; copy all
+    """Yield the size of each read and the lines that it completes, also lines that end with a carriage return; copy all
     to our own output."""
     pending = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):

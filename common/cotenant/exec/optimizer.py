@@ -61,8 +61,8 @@ class Optimizers:
         self._steps.step(items)
 
     def _takes(self, optimizer: Any) -> bool:
-        """Whether an optimizer becomes the one whose steps are reported: at the first step of all, and after the
-        reported one is gone, as when another model follows."""
+        """Whether an optimizer becomes the one that is reported: at the first step of all, and after the reported one
+        is gone, as when another model follows."""
         if self._steps is None:
             self._begin(optimizer)
         elif self._first() is None:
@@ -103,7 +103,7 @@ class Optimizers:
         return {"observed": observed, "torch": interpreter()}
 
     def _forget(self) -> None:
-        """Forget everything in a forked child, whose steps are not its parent's."""
+        """Forget everything in a forked child: its steps are not its parent's."""
         if self._runner is not None:
             self._runner.close()
         self._runner = self._steps = self._skipped = None

@@ -17,7 +17,7 @@ EXEC_VARIABLE = "COTENANT_EXEC"
 HOOK = Path(__file__).resolve().parent / "hook"
 """The directory that stands first on a tenant's PYTHONPATH."""
 MEETING = "cotenant-stepper"
-"""The file of the process that counts, in its tenant's own directory; files of others have a number added."""
+"""The file of the process that counts, in its tenant's own directory; other processes' files have a number added."""
 FINISHED = "cotenant-finished"
 """The file that says that a program is not to be started again."""
 INTERPRETER = "cotenant-interpreter"
@@ -104,7 +104,7 @@ class Settings:
 
 
 def interpreter() -> dict[str, Any]:
-    """Return this interpreter's path and version, and that of torch where it is imported."""
+    """Return this interpreter's path and version, and torch's version if it is imported."""
     torch = sys.modules.get("torch")
     version = {} if torch is None else {"version": str(torch.__version__)}
     return {"interpreter": sys.executable, "python": ".".join(map(str, sys.version_info[:3])), **version}

@@ -16,7 +16,7 @@ WARM_UP_STEPS, LEAST_STEPS = 10, 3
 LONG_WARM_UP_NS = 5_000_000_000
 REPEAT, SKIP = 60, 10
 NOTHING = {
-    "line": "No line held more than the one before. Have the group of --count-line match a total that rises.",
+    "line": "No line held more than the line before. Let the group of --count-line match a total that rises.",
     "step": "No batch of a DataLoader was seen between steps. Leave out --item row.",
 }
 
@@ -71,7 +71,7 @@ class Steps:
             when = "before it was measured" if phase == WARM_UP else "while it was measured"
             self._meter.failed(
                 f"The program ended by itself after {self.count} {self._word}s, {when}. Give it more to do, or start "
-                "it again with --again; a command that is shorter is measured whole where it does not step."
+                "it again with --again; a shorter command is measured as a whole if it does not step."
             )
 
     def _go_through(self) -> Generator[None, float, None]:

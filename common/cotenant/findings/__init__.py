@@ -1,7 +1,7 @@
 """Findings on a number's validity: the rules for records, and doctor's checks of a host.
 
-A rule is one decorated function in a file of `rules`, a check one in a file of `checks`. These packages list them, and
-so nobody gets a list before its files are read.
+A rule is one decorated function in a file of `rules`, a check one in a file of `checks`. These packages list them, so
+that a list is complete once it can be imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cotenant.results.record import Record
 RecordQuestion = Callable[[Record], Finding | None]
 LaunchQuestion = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
 Inspection = Generator[Finding, None, str | None]
-"""A check yields its findings and returns the facts it has seen; None where it does not arise, as without devices."""
+"""A check yields its findings and returns the facts it has seen; None if it does not arise, as without devices."""
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
 
 
@@ -28,7 +28,7 @@ def named(finding: Finding, name: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class RecordRule:
-    """A rule about one record: it returns its finding, or None. A finding is called like its rule's function."""
+    """A rule about one record: it returns its finding, or None. A finding has the name of its rule's function."""
 
     ask: RecordQuestion
 
@@ -72,7 +72,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question of `doctor`; `every_suite`: it is cheap and about the host alone, and asked before every suite."""
+    """One question of `doctor`; `every_suite`: cheap, about the host alone, and asked before every suite."""
 
     group: Group
     name: str
@@ -80,7 +80,7 @@ class Check:
     every_suite: bool = False
 
     def ask(self, facts: Facts) -> Answer | None:
-        """Return the answer, None where the question does not arise."""
+        """Return the answer, None if the question does not arise."""
         findings: list[Finding] = []
         inspection = self.inspect(facts)
         while True:

@@ -1,4 +1,4 @@
-"""The facts that checks are asked about: a host, and the jobs that somebody means to run on it."""
+"""The input of checks: facts on a host, and on the jobs that are to run on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Apex = Literal["missing", "another one than NVIDIA's", "without kernels", "built
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The backend that would serve, the limits that it does not hold, and findings about it; `name` "": none serves."""
+    """The backend that would serve, the limits it does not enforce, and findings about it; `name` "": none serves."""
 
     name: str
     unenforced: tuple[str, ...] = ()
@@ -39,15 +39,15 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """Results of a child with torch. Errors are "" where all went well; `died` says how the child itself ended."""
+    """Results of a child with torch. Errors are "" if all went well; `died` says how the child itself ended."""
 
     died: str = ""
     timed_out: bool = False
-    """Whether it died of its time: the torch of a slow disk is not a broken one."""
+    """Whether it timed out: a torch on a slow disk is not a broken one."""
     torch: str = ""
     torch_error: str = ""
     built_for: str = ""
-    """`cpu`, or as torch's package index names it: `cu128`, `rocm6.4`."""
+    """`cpu`, or a name of torch's package index: `cu128`, `rocm6.4`."""
     vision: str = ""
     vision_error: str = ""
     lapack_error: str = ""
@@ -57,24 +57,24 @@ class SelfTest:
 
 @dataclass(frozen=True, slots=True)
 class JobNeeds:
-    """The needs that one job lacks here: a reason that it cannot start, input."""
+    """The unmet needs of one job: a reason that it cannot start, missing input."""
 
     name: str
     refusal: Finding | None = None
     missing: tuple[Path, ...] = ()
     reads: int = 0
-    """How many inputs it reads, missing ones included."""
+    """The number of inputs it reads, missing ones included."""
     made: bool = False
     """Whether its input is made at the start of a suite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A host; and, where somebody has asked for it, the slices, the software and the jobs of a suite to come.
+    """A host; and, if requested, the slices, the software and the jobs of a suite to come.
 
-    `silence`: why no device answers, although there is a driver. `loader_bytes`: those that loaders of the hungriest
-    launch may hold in shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time
-    since boot.
+    `silence`: why no device answers, although there is a driver. `loader_bytes`: the most bytes that loaders of one
+    launch may hold in shared memory at once, by the job file's numbers, 0 if unknown. `stolen_share`: of all time since
+    boot.
     `memory_left_bytes`: left free by limits around us, None without one. `niceness`: ours, which tenants inherit.
     `compiler_lacks`: the missing part of a C compiler.
     """
@@ -103,7 +103,7 @@ class Facts:
 
 
 def apex_here() -> Apex:
-    """Tell whether NVIDIA's apex is installed with its kernels, without an import: another package has its name."""
+    """Return whether NVIDIA's apex is installed with its kernels, without an import: another package has its name."""
     package = find_spec("apex")
     if package is None:
         return "missing"
@@ -120,7 +120,7 @@ def gather(
     root: Path = Path("/"),
     nvml: Any = None,
 ) -> Facts:
-    """Return the facts of the host below `root`, in about 10 ms without devices; most of it is the look at its load.
+    """Return the facts of the host below `root`, in about 10 ms without devices, most of it for the look at its load.
 
     `directories` are named after their purpose. `load`: the host's own load, by default of a short look.
     """

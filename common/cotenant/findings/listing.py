@@ -15,7 +15,7 @@ OF_ERRORS = {
     "not_isolated": "Isolation is required, and cannot be had: …",
     "job_not_startable": "A chosen job cannot be started here: …",
 }
-"""Findings whose sentence is the text of an error, which has many."""
+"""Findings with the text of an error as their sentence, which has many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ UNHIDDEN = {f"RAY_EXPERIMENTAL_NOSET_{name}_VISIBLE_DEVICES": "1" for name in ("
 class RayCluster:
     """A running Ray cluster, with an actor on each living node.
 
-    `nodes` has the addresses of those that answer by their names, `silent` the names of the others.
+    `nodes` has the addresses of answering nodes by their names, `silent` the names of the others.
     """
 
     def __init__(self, address: str) -> None:
@@ -103,11 +103,11 @@ def _ray(address: str) -> Any:
 
 
 def _named(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return Ray's nodes by their names: those given to `ray start`, else their hosts; equal ones with their id."""
+    """Return Ray's nodes by their names given to `ray start`, else by their hosts; equal names get their id."""
     named: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
-        own = node["NodeName"] if node.get("NodeName") != node["NodeManagerAddress"] else ""
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", own or node["NodeManagerHostname"])
+        given = node["NodeName"] if node.get("NodeName") != node["NodeManagerAddress"] else ""
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", given or node["NodeManagerHostname"])
         named[f"{name}-{node['NodeID'][:8]}" if name in named else name] = node
     return named
 
@@ -120,13 +120,13 @@ def _reason(error: Exception) -> str:
 
 
 def job_file(path: Path) -> tuple[str, dict[str, bytes]]:
-    """Return the word for `--jobs` on a node, and the file if nodes lack it: those of the checkout are there."""
+    """Return the word for `--jobs` on a node, and the file if nodes lack it: the checkout's files are there."""
     shipped = path.resolve().parent in (CHECKOUT, CHECKOUT / "profiles")
     return path.name, {} if shipped else {path.name: path.read_bytes()}
 
 
 def keep_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write what a node has sent, and remove the records that its runner has set aside. Raises CotenantError."""
+    """Write the files that a node has sent, and remove records that its runner set aside. Raises CotenantError."""
     folder.mkdir(exist_ok=True)
     for name, content in files.items():
         write_whole(folder / name, content)

@@ -1,4 +1,4 @@
-"""One job over several nodes of a Ray cluster: Ray places the runners, and these meet as those that torchrun started.
+"""One job over several nodes of a Ray cluster: Ray places the runners, which meet like those that torchrun starts.
 
 Not Ray Train's TorchTrainer: its ranks are Ray's own processes, and ours have to start inside slices.
 """
@@ -30,7 +30,7 @@ FINISHED = (EXIT_PASSED, EXIT_FAILED)
 class DistributedPlan:
     """The command that all nodes run together below `base`; node 0's records come to `output` here.
 
-    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
+    `words` are flags of `run`, `extra` is for the benchmarks; `files` are files missing on nodes, such as a job file.
     `resume`: `--resume` is among the words.
     """
 
@@ -78,7 +78,7 @@ class DistributedJob:
         if self._running:
             self._tell(f"What still runs is ended: {listed(sorted(self._running), 12)}.")
             self._status = self._status or EXIT_FAILED
-        # Node 0 first: it ends the launch on the others, who would be lost to it if they were.
+        # Node 0 first: it ends the launch on the others, but would count them as lost if they ended first.
         for names in (self._names[:1], self._names):
             if still := self._running.intersection(names):
                 self._cluster.stop(frozenset(still))
@@ -151,6 +151,6 @@ class DistributedJob:
         return lines.encode(errors="surrogateescape")
 
     def _fail(self, name: str, end: str, status: int) -> None:
-        """The first failure decides how all of it ends; the others follow from it."""
+        """The first failure decides the result; the others follow from it."""
         self._tell(f"Node {self._names.index(name)} ({name}){end}")
         self._status = self._status or status

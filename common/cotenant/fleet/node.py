@@ -22,7 +22,7 @@ KEPT = (*LOGS, ".json", ".journal", ".resolved", "summary.txt", *SET_ASIDE)
 LOOK_S, GRACE_S = 1.0, 30.0
 PR_SET_PDEATHSIG = 1
 PORTS = range(20000, 32000)
-"""Above those of Ray's workers, below those that kernels give away by themselves."""
+"""Above the ports of Ray's workers, below those that kernels assign."""
 News = tuple[dict[str, bytes], int | None]
 """Records, journals and logs written since the last answer, by name, and the runner's status, None while it runs."""
 

@@ -1,4 +1,4 @@
-"""A suite on every node of a cluster at once, whose records come to one directory as they are written."""
+"""A suite on every node of a cluster at once; their records come to one directory as they are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tell = Callable[[str], None]
 def run_everywhere(
     cluster: RayCluster, base: Path, words: Sequence[str], files: Mapping[str, bytes], output: Path, tell: Tell
 ) -> bool:
-    """Start a run on each node, in a folder of its name below `base`; what it writes comes to one below `output`.
+    """Start a run on each node, in a folder of its name below `base`; its files come to a folder below `output`.
 
     Returns whether all jobs passed on all nodes; `tell` is given a sentence on each node that ends or is lost.
     Raises CotenantError.

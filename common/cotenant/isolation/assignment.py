@@ -1,4 +1,4 @@
-"""Which processors each tenant gets: equally many, whole cores, of one NUMA node and socket where it can be. Pure."""
+"""Assigns each tenant equally many processors: whole cores, of one NUMA node and socket if possible. Pure."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from cotenant.isolation.cores import Core, Cpus, Level, mixtures, node_of, packa
 from cotenant.machine.topology import Processor
 
 _WORTH = 8
-"""For one node, whole cores and one mixture of them, a tenant gives up at most one in so many of its processors."""
+"""For one node, whole cores or one mixture of them, a tenant gives up at most one in this many processors."""
 _WORTH_ALIKE = 4
-"""So many where nothing but the mixture is gained: tenants of unlike cores cannot be compared at all."""
+"""The same if only the mixture is gained: tenants on unlike cores cannot be compared at all."""
 
 
 def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Cpus]:
-    """Return the processors of each tenant, equally many; `wanted` has the node that each should lie on.
+    """Return the processors of each tenant, equally many; `wanted` has the preferred node of each.
 
-    At most `limit` are assigned and at least one to each tenant: `len(wanted) <= limit` is the caller's care. They are
-    as many as come out, or a few less (1/8) where that puts each tenant on one node or socket, or on whole cores, or
-    all on the same mixture of cores; for the mixture alone even less (1/4).
+    At most `limit` are assigned and at least one to each tenant: the caller ensures `len(wanted) <= limit`. Each tenant
+    gets as many as fit, or a few less (1/8) if that puts each tenant on one node or socket, or on whole cores, or all
+    on the same mixture of cores; for the mixture alone even less (1/4).
     """
     assert 1 <= len(wanted) <= limit <= len(processors)
     views = views_of(processors)
     if len(views[0]) < len(wanted):
-        # Fewer than one core each: the logical processors, siblings next to each other.
+        # Fewer than one core each: use the logical processors, siblings next to each other.
         views = [
             [Core((p,), core.kind, core.node, core.place) for core in cores for p in core.processors] for cores in views
         ]
@@ -71,11 +71,11 @@ def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole:
 
 
 Held = Counter[frozenset[tuple[str, int]]]
-"""How many groups have so many processors of each kind."""
+"""The number of groups for each set of counts of processors by kind."""
 
 
 class Hope:
-    """The most that an assignment of a size can merit, by counting alone: no search is made for what cannot be."""
+    """The best merit that an assignment of a size can have, by counting alone: the impossible is never searched for."""
 
     def __init__(self, processors: Sequence[Processor], cores: Sequence[Core], tenants: int) -> None:
         self._tenants = tenants
@@ -86,7 +86,7 @@ class Hope:
         self._mixtures = list(chain.from_iterable(combinations(of_kinds, n) for n in range(1, len(of_kinds) + 1)))
 
     def __call__(self, size: int, whole: bool) -> Merit:
-        """Return what slices of `size` may merit; `whole` cores come out of one width only if it divides the size."""
+        """Return the merit possible for slices of `size`; `whole` cores of one width must divide it."""
         near = self._fit(self._nodes, size)
         alike, together = size <= self._alike, self._fit(self._packages, size)
         if alike and near:
@@ -97,11 +97,11 @@ class Hope:
         return Merit(near, whole and comes_out, alike, together)
 
     def _fit_alike(self, groups: Held, size: int) -> bool:
-        """Whether all slices may lie in one group each and have the same kinds of core there."""
+        """Whether each slice fits in one group, with the same kinds of core in all slices."""
         return any(self._fit(groups, size, kinds) for kinds in self._mixtures)
 
     def _fit(self, groups: Held, size: int, kinds: Sequence[str] = ()) -> bool:
-        """Whether all slices may lie in one group each, in those that have all of these kinds, and of these alone."""
+        """Whether each slice fits in one group, using only these kinds, in groups that have all of them."""
         room = 0
         for held, count in groups.items():
             there = [number for kind, number in held if not kinds or kind in kinds]
@@ -118,7 +118,7 @@ def _held(processors: Iterable[Processor], level: Level) -> Held:
 
 
 def assign_all(processors: Sequence[Processor], wanted: Sequence[int | None], size: int) -> list[Cpus]:
-    """Return exactly `size` processors of whole cores for each; none where they do not come out."""
+    """Return exactly `size` processors of whole cores for each tenant; an empty list if that is impossible."""
     hope = Merit(near=True, whole=True, alike=True, together=True)
     return _best_of(processors, views_of(processors), size, wanted, True, hope)[0]
 
@@ -131,7 +131,7 @@ def _best_of(
     whole: bool,
     hope: Merit,
 ) -> tuple[list[Cpus], Merit]:
-    """Return the best assignment of `size` by these views and its merit, the first that fulfils `hope`; none is []."""
+    """Return the best assignment of `size` by these views and its merit, the first that fulfils `hope`; [] if none."""
     best, best_merit = list[Cpus](), Merit(False, False, False, False)
     for cores in views:
         dealt = _deal(cores, range(len(wanted)), wanted, size, whole)
@@ -148,10 +148,10 @@ def _best_of(
 def _deal(
     cores: Sequence[Core], tenants: Sequence[int], wanted: Sequence[int | None], size: int, whole: bool, depth: int = 0
 ) -> dict[int, Cpus] | None:
-    """Return `size` of these processors for each of the tenants, None where they do not come out.
+    """Return `size` of these processors for each of the tenants, None if they do not suffice.
 
-    As many as find room lie in one group of this level each, and there again in one of the next. The others have the
-    cores that are left, in their order.
+    As many tenants as fit get processors within one group of this level, and there again within one of the next. The
+    others get the remaining cores, in their order.
     """
     dealt: dict[int, Cpus] = {}
     if tenants and depth < len(cores[0].place):
@@ -168,7 +168,7 @@ def _deal(
         left = (tenant for tenant in tenants if tenant not in dealt)
         tenants = sorted(left, key=lambda tenant: order.get(wanted[tenant], len(cores)))
     while tenants:
-        # Cores of several widths may come out for some of them alike, and for others differently.
+        # Cores of several widths may serve some tenants alike, and others differently.
         count = _capacity(cores, len(tenants), size, whole)
         filled = _fill(cores, count, size, whole)
         if not filled:
@@ -186,7 +186,7 @@ def _left(cores: Iterable[Core], filled: Iterable[Cpus]) -> list[Core]:
 def _homes(
     groups: Sequence[Sequence[Core]], tenants: Sequence[int], wanted: Sequence[int | None], size: int, whole: bool
 ) -> list[list[int]]:
-    """Return the tenants of each group: of its device's node while there is room, the others where there is most."""
+    """Return the tenants of each group: on their device's node while it has room, the others in the roomiest group."""
     room = [_capacity(group, len(tenants), size, whole) for group in groups]
     homes: list[list[int]] = [[] for _ in groups]
     groups_of: dict[int | None, list[int]] = {}
@@ -210,7 +210,7 @@ def _homes(
 
 
 def _roomiest(rest: list[tuple[int, int]], count: int) -> Iterator[int]:
-    """Yield so many times the group with the most room, of several the first, while there is any."""
+    """Yield `count` times the group with the most room, the first of several, while there is room."""
     for _ in range(count):
         if not rest or not rest[0][0]:
             return
@@ -220,7 +220,7 @@ def _roomiest(rest: list[tuple[int, int]], count: int) -> Iterator[int]:
 
 
 def _capacity(cores: Sequence[Core], tenants: int, size: int, whole: bool) -> int:
-    """Return how many tenants these cores serve with `size` processors each."""
+    """Return the number of tenants that these cores serve with `size` processors each."""
     widths = {len(core) for core in cores}
     if len(widths) == 1:
         width = widths.pop()
@@ -231,11 +231,10 @@ def _capacity(cores: Sequence[Core], tenants: int, size: int, whole: bool) -> in
 
 
 def _fill(cores: Sequence[Core], count: int, size: int, whole: bool) -> list[Cpus] | None:
-    """Return `count` times `size` processors from cores of their own, None where they do not come out.
+    """Return `count` times `size` processors from separate cores, None if they do not suffice.
 
-    Everybody gets the same mixture of wide and narrow cores and of kinds as far as that divides, neighbours
-    together. Unless `whole`, the last core of each may be wider than the missing part; the rest of it stays
-    unused.
+    All get the same mixture of wide and narrow cores and of kinds as far as they divide, with neighbouring cores
+    together. Unless `whole`, the last core of each may be wider than needed; its rest stays unused.
     """
     if not count:
         return []
@@ -244,13 +243,13 @@ def _fill(cores: Sequence[Core], count: int, size: int, whole: bool) -> list[Cpu
         sorts.setdefault((len(core), core.kind), []).append(core)
     filled: list[list[int]] = [[] for _ in range(count)]
     rest: list[deque[Core]] = []
-    # The widest first, then as they come.
+    # The widest first, then in the given order.
     for width, kind in sorted(sorts, key=lambda sort: -sort[0]):
         group = sorts[width, kind]
-        each = min(len(group) // count, (size - len(filled[0])) // width)
+        per_tenant = min(len(group) // count, (size - len(filled[0])) // width)
         for i, cpus in enumerate(filled):
-            cpus.extend(chain.from_iterable(core.processors for core in group[i * each : (i + 1) * each]))
-        rest.append(deque(group[each * count :]))
+            cpus.extend(chain.from_iterable(core.processors for core in group[i * per_tenant : (i + 1) * per_tenant]))
+        rest.append(deque(group[per_tenant * count :]))
     for cpus in filled:
         for left in rest:
             while left and len(left[0]) <= size - len(cpus):

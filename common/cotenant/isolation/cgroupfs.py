@@ -1,4 +1,4 @@
-"""Reading and writing the kernel's cgroup files: one system call each, and every error with its file."""
+"""Reading and writing the kernel's cgroup files: one system call each, and every error names its file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cotenant.procfs import fields
 REMOVE_WAIT_S = 2.0
 READ_BYTES = 1 << 16
 GONE = (errno.ENOENT, errno.ENODEV)
-"""Errors of a file of a removed cgroup: the second where it was opened before and read after."""
+"""Errors for a file of a removed cgroup: the second if it was opened before the removal and read after it."""
 
 
 def write(path: Path, text: str) -> None:
@@ -34,7 +34,7 @@ def read(path: Path) -> str:
 
 
 def read_or_none(path: Path) -> str | None:
-    """Return the file's text, or None where there is no such file, or its cgroup is gone."""
+    """Return the file's text, or None if there is no such file, or its cgroup is gone."""
     try:
         return read(path)
     except OSError as error:
@@ -44,13 +44,13 @@ def read_or_none(path: Path) -> str | None:
 
 
 def field(path: Path, name: str) -> int | None:
-    """Return the number beside `name` in a file of `name value` lines, or None where it is not there."""
+    """Return the number beside `name` in a file of `name value` lines, None if it is missing."""
     value = fields(read_or_none(path) or "").get(name)
     return None if value is None else int(value)
 
 
 def pids(directory: Path) -> list[int]:
-    """Return the processes directly in a cgroup; none where it does not exist.
+    """Return the processes directly in a cgroup; none if it does not exist.
 
     A threaded v2 cgroup does not list processes: the domain above it has them all.
     """
@@ -63,7 +63,7 @@ def pids(directory: Path) -> list[int]:
 
 
 def threads(directory: Path) -> set[int]:
-    """Return the threads directly in a cgroup, none where it does not exist: `tasks` on v1, `cgroup.threads` on v2."""
+    """Return the threads directly in a cgroup, none if it does not exist: `tasks` on v1, `cgroup.threads` on v2."""
     texts = (read_or_none(directory / name) for name in ("tasks", "cgroup.threads"))
     return {int(line) for text in texts for line in (text or "").split()}
 
@@ -76,17 +76,17 @@ def above(directory: Path, name: str) -> Iterator[Path]:
 
 
 def subtree(directory: Path) -> list[Path]:
-    """Return a cgroup and all below it, the deepest first; nothing where it does not exist."""
+    """Return a cgroup and all below it, the deepest first; nothing if it does not exist."""
     return [Path(path) for path, _, _ in os.walk(directory, topdown=False)]
 
 
 def make(directory: Path) -> None:
-    """Make one cgroup. Raises OSError naming it, also where it is there already."""
+    """Make one cgroup. Raises OSError naming it, also if it exists."""
     directory.mkdir(mode=0o755)
 
 
 def remove(directory: Path) -> None:
-    """Remove an empty cgroup; wait where its last process is not quite gone. Raises OSError."""
+    """Remove an empty cgroup; wait for its last process to be gone. Raises OSError."""
     deadline = time.monotonic() + REMOVE_WAIT_S
     while True:
         try:

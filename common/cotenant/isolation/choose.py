@@ -1,4 +1,4 @@
-"""Which backend serves: the one asked for, or the best that can be had; and the remedies for its missing limits."""
+"""Chooses the backend: the requested one, or the best available; and names remedies for its missing limits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OF_V2 = {
     "oom_group_kills": "Linux 5.17",
 }
 OF_V1 = {
-    "processor_ns": "the v1 controller cpuacct, and no quota on cpu above us where both are mounted together",
+    "processor_ns": "the v1 controller cpuacct, and no quota on cpu above us if both are mounted together",
     "throttled": "the v1 controller cpu, mounted",
     WEIGHT: "the v1 controller cpu, mounted, and no quota on it above us",
     "swap": "swapaccount=1 on the kernel's command line",
@@ -61,7 +61,7 @@ class Chosen:
     findings: tuple[Finding, ...] = ()
 
     def settle(self) -> None:
-        """Have the runner live where the backend needs it: it may start again, once, and not return.
+        """Have the runner live in the place that the backend needs: it may start again, once, and not return.
 
         Raises IsolationError.
         """
@@ -82,9 +82,9 @@ def isolation_errors() -> Iterator[None]:
 def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:
     """Return the backend that serves.
 
-    `auto` takes `v1` or else `v2` if it can be had whole; else `v2` if it holds memory, while processors are bound by
-    affinity; else `affinity`. `require` refuses to degrade; a backend by name is had whole or
-    is an error: both want every limit held, that on swap where there is any. Raises IsolationError.
+    `auto` takes `v1`, else `v2`, if it enforces everything; else `v2` if it enforces memory, with processors bound by
+    affinity; else `affinity`. `require` refuses to degrade, as does a backend by name: both want every limit enforced,
+    on swap only if there is any. Raises IsolationError.
     """
     if base is not None:
         checked_base(base)
@@ -119,9 +119,9 @@ def _candidates(requested: str, mounts: Mounts, base: str | None) -> list[Backen
 
 
 def _lack(backend: Backend) -> Refusal | None:
-    """Return the limits that a serving backend does not hold, as a refusal, and the remedy; None where it holds all.
+    """Return the limits that a serving backend does not enforce, as a refusal with the remedy; None if it enforces all.
 
-    Swap is no limit where there is none, nor the number of processes in a batch system's job: its cgroups are all that
+    Swap is no limit if there is none, nor the number of processes in a batch system's job: its cgroups are all that
     there are, and Slurm makes none of `pids`.
     """
     missing = {"swap": host_memory().swap_bytes, "pids": not batch_system()}
@@ -135,8 +135,8 @@ def _lack(backend: Backend) -> Refusal | None:
 def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
     """Return the place of our v1 base: the hierarchies' roots, but our own cgroups in a batch system's job.
 
-    Not that of the controller `cpu`, nor of `cpuacct` mounted together with it, where a quota below its root is on us:
-    slices at the root would leave it.
+    The controller `cpu`, or `cpuacct` mounted together with it, is left out if a quota below its root applies to us:
+    slices at the root would escape it.
     """
     if batch_system():
         return mounts.own
@@ -172,14 +172,14 @@ def _reasons(refusals: Mapping[str, Refusal]) -> str:
 
 
 def _remedy(refusals: Mapping[str, Refusal]) -> str:
-    """Return the remedy that brings most: of the backend that comes nearest, else of the last that was asked."""
-    known = [refusal for refusal in refusals.values() if refusal.remedy]
-    partial = [refusal for refusal in known if refusal.partial]
-    return next((refusal.remedy for refusal in (*partial, *reversed(known))), "")
+    """Return the most useful remedy: for a partial backend, else for the last one asked."""
+    with_remedy = [refusal for refusal in refusals.values() if refusal.remedy]
+    partial = [refusal for refusal in with_remedy if refusal.partial]
+    return next((refusal.remedy for refusal in (*partial, *reversed(with_remedy))), "")
 
 
 def enabled_by(backend: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the remedy for each of these limits and counters; one whose cause is a slice never made is left out."""
+    """Return the remedy for each of these limits and counters; one that needs only a slice is left out."""
     table = TABLES.get(backend)
     if table is None:
         return dict.fromkeys(names, BY_CGROUPS)

@@ -21,14 +21,14 @@ class Core:
     kind: str
     node: int
     place: tuple[int, ...]
-    """The groups of processors that it lies in, the largest first."""
+    """The groups of processors around it, the largest first."""
 
     def __len__(self) -> int:
         return len(self.processors)
 
 
 Level = Callable[[Processor], int]
-"""The group that a processor lies in: its socket, node or cache."""
+"""The group of a processor: its socket, node or cache."""
 
 
 def package_of(processor: Processor) -> int:
@@ -49,7 +49,7 @@ def cores_by_node(processors: Iterable[Processor]) -> dict[int, list[Core]]:
 
 
 def _cores(processors: Iterable[Processor], levels: Sequence[Level]) -> list[Core]:
-    """Return the cores in the order of their places at these levels, the largest groups first, then of their ids."""
+    """Return the cores in the order of their places at these levels, the largest groups first, then by their ids."""
     members: dict[int, list[Processor]] = {}
     for processor in sorted(processors, key=lambda processor: processor.id):
         members.setdefault(processor.core, []).append(processor)
@@ -63,7 +63,7 @@ def _cores(processors: Iterable[Processor], levels: Sequence[Level]) -> list[Cor
 def views_of(processors: Sequence[Processor]) -> list[list[Core]]:
     """Return the cores by all their levels, then without caches, then by nodes alone, then in the order of their ids.
 
-    Fewer levels leave more freedom, where a cache, a socket or a node has cores of one kind only.
+    Fewer levels leave more freedom if a cache, a socket or a node has cores of one kind only.
     """
     groups = {level: len({level(processor) for processor in processors}) for level in (package_of, node_of, cache_of)}
     views = []
@@ -76,7 +76,7 @@ def views_of(processors: Sequence[Processor]) -> list[list[Core]]:
 
 
 def mixtures(processors: Iterable[Processor], assignment: Iterable[Cpus]) -> list[Counter[tuple[int, str]]]:
-    """Return of each tenant how many cores it has by how much of a core that is, in processors, and by kind."""
+    """Return for each tenant the number of its cores by their processors of the tenant, and by kind."""
     core_of = {processor.id: (processor.core, processor.kind) for processor in processors}
     threads = [Counter(core_of[number] for number in cpus) for cpus in assignment]
     return [Counter((count, kind) for (_, kind), count in by_core.items()) for by_core in threads]

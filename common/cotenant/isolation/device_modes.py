@@ -18,7 +18,7 @@ from cotenant.text import gib, many
 Kind = Literal["time", "mps"]
 
 CONTEXT_BYTES = 800 << 20
-"""Bytes that a process takes of a device's memory beside its tensors once cuBLAS and cuDNN are loaded: an estimate, on
+"""Bytes that a process uses of a device's memory beside its tensors once cuBLAS and cuDNN are loaded: an estimate, on
 the large side for CUDA 12 and 13."""
 LEAST_BYTES = 64 << 20
 _MODE = re.compile(r"(time|mps)|mps:([1-9]\d?|100)")
@@ -26,8 +26,8 @@ _MODE = re.compile(r"(time|mps)|mps:([1-9]\d?|100)")
 
 @dataclass(frozen=True, slots=True)
 class ShareMode:
-    """`time`: the driver's turns. `mps`: at once, by NVIDIA's Multi-Process Service, each with at most `percent` of the
-    multiprocessors."""
+    """`time`: the driver takes turns. `mps`: at once, by NVIDIA's Multi-Process Service, each with at most `percent` of
+    the multiprocessors."""
 
     kind: Kind
     percent: int | None = None
@@ -38,10 +38,10 @@ class ShareMode:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """A tenant's share of its device, which `sharers` tenants have, itself included.
+    """A tenant's share of its device, used by `sharers` tenants, itself included.
 
-    `entitlement` is the part of the device's computing that it was promised, 1 of a whole one. `memory_bytes` is its
-    limit, 0 where the device does not tell how much it has.
+    `entitlement` is its promised part of the device's computing, 1 for a whole device. `memory_bytes` is its limit, 0
+    if the device's memory is unknown.
     """
 
     mode: ShareMode
@@ -62,14 +62,14 @@ def share_mode(text: str) -> ShareMode:
 
 
 def device_parts(devices_of: Sequence[Devices], mode: ShareMode) -> list[DeviceShare]:
-    """Return each tenant's share of its device. Raises CotenantError where tenants cannot share devices so."""
+    """Return each tenant's share of its device. Raises CotenantError if tenants cannot share devices so."""
     tenants_of = Counter(chain.from_iterable(devices_of))
     _check_devices(devices_of, tenants_of, mode)
     return [_part(device, tenants_of[device], mode) for (device,) in devices_of]
 
 
 def _check_devices(devices_of: Sequence[Devices], devices: Counter[Accelerator], mode: ShareMode) -> None:
-    """Raise CotenantError for `devices`, each with the number of its tenants, that cannot be shared so."""
+    """Raise CotenantError if `devices`, each with its number of tenants, cannot be shared so."""
     if not devices:
         raise CotenantError(f"There is no device for --share {mode}.", "--slices lets users share processors.")
     if any(len(of_tenant) > 1 for of_tenant in devices_of):

@@ -1,4 +1,4 @@
-"""The plan's accelerators: which tenant gets which, and the node that each tenant should lie on for them. Pure."""
+"""The plan's accelerators: the devices of each tenant, and the node that each tenant should be on for them. Pure."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ Devices = tuple[Accelerator, ...]
 
 
 def share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Devices]:
-    """Return each tenant's devices and those left over; with fewer devices than tenants, one in turn."""
+    """Return each tenant's devices and the remaining ones; with fewer devices than tenants, one each in turn."""
     if len(devices) < tenants:
         return [devices[i % len(devices) :][:1] if devices else () for i in range(tenants)], ()
-    each = len(devices) // tenants
-    devices = _groups_of(each, devices)
-    return [devices[i * each : (i + 1) * each] for i in range(tenants)], devices[each * tenants :]
+    per_tenant = len(devices) // tenants
+    devices = _groups_of(per_tenant, devices)
+    return [devices[i * per_tenant : (i + 1) * per_tenant] for i in range(tenants)], devices[per_tenant * tenants :]
 
 
-def _groups_of(each: int, devices: Devices) -> Devices:
-    """Return the devices so that every `each` in turn lie on one node, as far as they come out; the rest last."""
-    if each == 1:
+def _groups_of(size: int, devices: Devices) -> Devices:
+    """Return the devices so that every `size` in turn are on one node, as far as possible; the rest last."""
+    if size == 1:
         return devices
     grouped: list[Accelerator] = []
     rest: list[Accelerator] = []
     for node in sorted({device.node for device in devices}):
         local = [device for device in devices if device.node == node]
-        even = len(local) // each * each
+        even = len(local) // size * size
         grouped += local[:even]
         rest += local[even:]
     return (*grouped, *rest)
 
 
 def wanted_nodes(processors: Iterable[Processor], devices: Iterable[Devices]) -> list[int | None]:
-    """Return the node that most of each tenant's devices lie on, None where no such node has processors."""
+    """Return the node of most of each tenant's devices, None if no such node has processors."""
     nodes = {processor.node for processor in processors}
     return [most_frequent(device.node for device in group if device.node in nodes) for group in devices]
 
 
 def most_frequent(nodes: Iterable[int]) -> int | None:
-    """Return the node that comes most often, of several the lowest; None without any."""
-    known = Counter(nodes)
-    return min(known, key=lambda node: (-known[node], node)) if known else None
+    """Return the most frequent node, the lowest of several; None without any."""
+    counts = Counter(nodes)
+    return min(counts, key=lambda node: (-counts[node], node)) if counts else None

@@ -1,10 +1,10 @@
 """Enter a slice, prove it, wait for the word, and become the benchmark.
 
 Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM PROCS_FILE... -- COMMAND...`. It writes
-one line to the descriptor CHANNEL, `in` or an error, and execs COMMAND, whose first word is a path, after a byte
-has come back. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
-Exit 125: could not isolate; 126, 127: could not execute. Standard library only, and little
-of it, since its start delays every tenant.
+one line to the descriptor CHANNEL, `in` or an error, waits for a byte, and execs COMMAND, whose first word is a
+path. No thread, no race: the benchmark is inside from its first instruction, and never runs outside.
+Exit 125: could not isolate; 126, 127: could not execute. Standard library only, and little of it, since its start
+delays every tenant.
 """
 
 import ctypes
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
 
 
 def end_with(runner: int) -> None:
-    """Have the kernel kill us with the runner, which may be gone before the kernel knows."""
+    """Have the kernel kill us with the runner, which may be gone already."""
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != runner:
         raise OSError("the runner is gone")
@@ -74,10 +74,10 @@ def bind(mode: str, planned: set[int]) -> None:
 
 
 def own_shm(shm: str) -> None:
-    """Give this process and its children an empty /dev/shm of so many bytes, which goes with the last of them.
+    """Give this process and its children an empty /dev/shm of this many bytes, which goes with the last of them.
 
-    In a mount namespace of our own nothing that we mount is seen by the host; later mounts of the host, for one by
-    its automounter, still arrives here (mount_namespaces(7): a slave).
+    The host sees no mounts of our mount namespace; the host's later mounts, for one by its automounter, still arrive
+    here (mount_namespaces(7): a slave).
     """
     call("unshare", CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_SLAVE, None)
@@ -85,9 +85,9 @@ def own_shm(shm: str) -> None:
 
 
 def close_cgroups() -> None:
-    """Mount cgroups read-only in our mount namespace: a slice's limits are not its tenant's to change.
+    """Mount cgroups read-only in our mount namespace, so that a tenant cannot change its slice's limits.
 
-    Root can undo it; the runner looks again at the end.
+    Root can undo it; the runner checks again at the end.
     """
     with os.fdopen(os.open("/proc/self/mountinfo", os.O_RDONLY), "rb") as file:
         mounted = [line.partition(b" - ")[::2] for line in file]
@@ -96,21 +96,21 @@ def close_cgroups() -> None:
             flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
             try:  # noqa: SIM105 # contextlib would take its time to import.
                 call("mount", None, place.split(b" ")[4], None, flags, None)
-            except OSError:  # In a user namespace that may not: then it is only looked at.
+            except OSError:  # A user namespace may not: then changes are only detected.
                 pass
 
 
 def call(name: str, *arguments: object) -> None:
     """Call a function of the C library. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    # A number without a type would be passed as an int, where mount(2) takes an unsigned long.
+    # ctypes passes an untyped number as an int, but mount(2) takes an unsigned long.
     values = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in arguments]
     if libc[name](*values) != 0:
         raise OSError(f"{name} is refused: {os.strerror(ctypes.get_errno())}")
 
 
 def tell(channel: int, line: str) -> bool:
-    """Return whether anybody listens; where nobody does, the exit status says the same."""
+    """Return whether the runner listens; if it does not, the exit status tells the same."""
     try:
         os.write(channel, f"{line}\n".encode())
     except OSError:
@@ -127,7 +127,7 @@ def is_released(channel: int) -> bool:
 
 def become(command: list[str], channel: int) -> int:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and exec would keep that.
     os.set_inheritable(channel, False)
     # As it was given to us: in the C locale Python adds LC_CTYPE to its own (PEP 538).
     with os.fdopen(os.open("/proc/self/environ", os.O_RDONLY), "rb") as file:

@@ -1,4 +1,4 @@
-"""How a tenant is started in its slice: a plain process, enter.py, that goes in and becomes the benchmark."""
+"""Starts a tenant in its slice: a plain process, enter.py, goes in and becomes the benchmark."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start enter.py, which enters a slice, speaks on descriptor `channel`, and becomes `command`.
 
-    It leads a session of its own and dies with the thread that calls this. Raises NotIsolatedError; of a command that
-    is too large, NotExecutableError.
+    It leads a session of its own and dies with the calling thread. Raises NotIsolatedError, and NotExecutableError
+    for a command that is too large.
     """
     line = [sys.executable, "-I", "-S", enter.__file__, *entry_words(entry, channel, os.getpid()), "--", *command]
     try:
@@ -56,16 +56,16 @@ def entry_words(entry: SliceEntry, channel: int, runner: int) -> list[str]:
 
 
 def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bool = False) -> SliceEntry:
-    """Return how a slice is entered: /dev/shm is the tenant's own where that can be had, as large as its memory."""
+    """Return the entry of a slice: /dev/shm is the tenant's own if possible, as large as its memory."""
     shm_bytes = slice_.memory_bytes if own_shm_can_be_had() else 0
     return SliceEntry(procs_files, slice_.processors, set_affinity, shm_bytes)
 
 
 @functools.cache
 def own_shm_can_be_had() -> bool:
-    """Whether a tenant can have a /dev/shm of its own: root can as a rule, but not in every container. It is tried.
+    """Whether a tenant can have a /dev/shm of its own, found by trying: root can, but not in every container.
 
-    Not beside a daemon of MPS: it and its clients pass messages through one /dev/shm.
+    Not beside a daemon of MPS: the daemon and its clients pass messages through one /dev/shm.
     """
     if mps_daemon(Path("/"), os.environ):
         return False

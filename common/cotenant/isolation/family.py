@@ -1,4 +1,4 @@
-"""A tenant's processes where no cgroup holds them, and their processor time. Standard library only."""
+"""A tenant's processes without a cgroup, and their processor time. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(slots=True)
 class _Member:
-    """A process of a family, as it was last seen.
+    """A process of a family, as last seen.
 
-    `own_ns` is its processor time, `inherited_ns` that of ended children that it has waited for. `owed_ns` was counted
-    while a descendant lived that has ended since: it is not counted again when it is inherited.
+    `own_ns` is its processor time, `inherited_ns` the time of ended children that it has waited for. `owed_ns` is time
+    already counted for ended descendants while they lived: it is not counted again when it is inherited.
     """
 
     start_ticks: int
@@ -38,7 +38,7 @@ class _Member:
 class Family:
     """Processes, their descendants, and orphans of theirs that this process, as a subreaper, has adopted.
 
-    The processor time is exact for processes that live, or whose parent has waited for them. Of others (a parent that
+    The processor time is exact for processes that live, or whose parent has waited for them. For others (a parent that
     ignores SIGCHLD, an orphan that left its session and its environment unseen) it is a lower bound.
     """
 
@@ -50,9 +50,9 @@ class Family:
         self._take({pid: process for pid in pids if (process := process_of(pid))})
 
     def look(self) -> list[int]:
-        """Find the processes that came and went since the last look; return the new ones that live."""
-        known = ((pid, process_of(pid)) for pid in self._members)
-        seen = {pid: process for pid, process in known if process and self._is_same(pid, process)}
+        """Find the processes that came and went since the last look; return the new living ones."""
+        members = ((pid, process_of(pid)) for pid in self._members)
+        seen = {pid: process for pid, process in members if process and self._is_same(pid, process)}
         orphans = [pid for pid in children_of(os.getpid()) if pid not in seen and self._is_ours(pid)]
         seen |= {pid: process for pid in orphans if (process := process_of(pid))}
         waiting = [*seen]
@@ -68,24 +68,24 @@ class Family:
         return [pid for pid, member in self._members.items() if start_ticks(pid) == member.start_ticks]
 
     def processor_ns(self) -> int:
-        """Return the time that processes known at the last look, and all before them, have used until now."""
+        """Return the time used so far by processes known at the last look, and by all before them."""
         for pid, member in self._members.items():
             try:
                 # clock_getcpuclockid(3): the clock of another process, CPUCLOCK_SCHED of include/linux/posix-timers.h.
                 own_ns = time.clock_gettime_ns(~pid << 3 | 2)
             except OSError:
                 continue
-            # The clock of another process that has the number of one that ended since the last look is younger.
+            # The clock of another process that took over an ended one's number since the last look is younger.
             self._used_ns += max(0, own_ns - member.own_ns)
             member.own_ns = max(own_ns, member.own_ns)
         return self._used_ns
 
     def _is_same(self, pid: int, process: Process) -> bool:
-        """Return whether the number has not passed to another process."""
+        """Return whether the number still belongs to the same process."""
         return process.start_ticks == self._members[pid].start_ticks
 
     def _take(self, seen: dict[int, Process]) -> list[int]:
-        """Make these the members; return the new ones that live."""
+        """Make these the members; return the new living ones."""
         same = {pid for pid in self._members if pid in seen and self._is_same(pid, seen[pid])}
         self._bury(self._members.keys() - same)
         # Parents come first, also at later looks: a child that is reaped meanwhile is inherited once it is buried.
@@ -96,7 +96,7 @@ class Family:
         return [pid for pid, process in seen.items() if pid not in same and process.state not in "ZX"]
 
     def _bury(self, gone: Collection[int]) -> None:
-        """Forget these; each one's nearest ancestor that is left inherits the time that is counted already."""
+        """Forget these; each one's nearest remaining ancestor owes the time that is counted already."""
         for pid in gone:
             ancestor = self._members[pid].parent
             while ancestor in gone:

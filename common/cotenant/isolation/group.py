@@ -1,4 +1,4 @@
-"""A slice's cgroups with all below them: who is inside, how they end, how they go. On v1 there are several."""
+"""A slice's cgroups with all below them: their processes, their end, their removal. On v1 there are several."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from cotenant.text import listed
 
 FREEZE_WAIT_S = 0.1
 AT_ONCE_S = 0.1
-"""Time for one way to kill before the next: processes that are left may have joined since."""
+"""Time for one way to kill before the next: processes may have joined meanwhile."""
 POLL_S = 0.002
 LOOKS = 3
 
 
 class Group:
-    """The cgroups at `directories`, which may be gone already: that is as good as empty. Messages name `place`.
+    """The cgroups at `directories`, which count as empty if they are gone. Messages name `place`.
 
-    `freezer` is the file by which the kernel holds still who is inside.
+    `freezer` is the kernel's file to freeze the processes inside.
     """
 
     _HELD: str
@@ -37,7 +37,7 @@ class Group:
 
     @property
     def _levels(self) -> list[Path]:
-        """Every cgroup with all that a tenant made below its own, the deepest first."""
+        """Every cgroup with all that a tenant made below it, the deepest first."""
         return [level for top in self.directories for level in cgroupfs.subtree(top)]
 
     def make(self) -> None:
@@ -48,7 +48,7 @@ class Group:
     def pids(self) -> set[int]:
         """Return every process inside, also in cgroups that a tenant made below its own. Raises NotIsolatedError.
 
-        0 is one of another PID namespace.
+        0 stands for a process of another PID namespace.
         """
         try:
             return {pid for level in self._levels for pid in cgroupfs.pids(level)}
@@ -56,25 +56,25 @@ class Group:
             raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
 
     def outside(self, pids: Iterable[int]) -> set[int]:
-        """Return which of these living processes, and of those in any of the cgroups, has a thread outside of one.
+        """Return those of these living processes, and of the ones in any of the cgroups, with a thread outside of one.
 
         Raises OSError.
         """
         left = {*pids, *self.pids()} - {0}
         for _ in range(LOOKS):
-            # Threads that end meanwhile are no longer there at the next look.
-            own = {pid: set(numbered(Path(f"/proc/{pid}/task"))) for pid in left if start_ticks(pid) is not None}
+            # Threads that end meanwhile are gone at the next look.
+            threads_of = {pid: set(numbered(Path(f"/proc/{pid}/task"))) for pid in left if start_ticks(pid) is not None}
             inside = [
                 {thread for level in cgroupfs.subtree(top) for thread in cgroupfs.threads(level)}
                 for top in self.directories
             ]
-            left = {pid for pid, threads in own.items() if not all(threads <= there for there in inside)}
+            left = {pid for pid, threads in threads_of.items() if not all(threads <= there for there in inside)}
             if not left:
                 break
         return left
 
     def populated(self) -> bool:
-        """Whether anybody is inside. Raises NotIsolatedError."""
+        """Whether there is a process inside. Raises NotIsolatedError."""
         return bool(self.pids())
 
     def kill(self) -> None:
@@ -88,11 +88,11 @@ class Group:
                 raise NotIsolatedError(f"processes {listed(sorted(pids))} in {self._place} cannot be killed")
 
     def kill_at_once(self) -> bool:
-        """Have the kernel kill all, those being forked included; return whether it can."""
+        """Have the kernel kill all, including processes being forked; return whether it can."""
         return False
 
     def remove(self) -> None:
-        """Remove every directory and those below. Raises NotIsolatedError, after having tried all."""
+        """Remove every directory and all below. Raises NotIsolatedError, after having tried all."""
         failures = []
         for level in self._levels:
             try:
@@ -103,7 +103,7 @@ class Group:
             raise NotIsolatedError("; ".join(failures))
 
     def _ended(self) -> bool:
-        """Wait for the end of who was killed, AT_ONCE_S at most; return whether it came."""
+        """Wait for killed processes to end, AT_ONCE_S at most; return whether they did."""
         deadline = time.monotonic() + AT_ONCE_S
         while self.populated():
             if time.monotonic() > deadline:
@@ -114,24 +114,24 @@ class Group:
     def _kill_frozen(self) -> None:
         with self._frozen():
             for pid in self.pids() - {0}:
-                # A process of another user stays, and is named when the time is up.
+                # Another user's process stays, and is named when the time is up.
                 send(pid, signal.SIGKILL)
 
     @property
     def can_freeze(self) -> bool:
-        """Whether the kernel can hold still who is inside."""
+        """Whether the kernel can freeze the processes inside."""
         return self._freezer is not None and self._freezer.exists()
 
     def freeze(self) -> None:
-        """Have the kernel hold everybody inside still; `frozen` says when it does. Raises OSError."""
+        """Start to freeze the processes inside; `frozen` tells when it is done. Raises OSError."""
         self._set_freezer(self._HELD)
 
     def frozen(self) -> bool:
-        """Whether everybody inside is held still. Raises OSError."""
+        """Whether all processes inside are frozen. Raises OSError."""
         raise NotImplementedError
 
     def thaw(self) -> None:
-        """Let everybody inside go on; nothing happens where nobody was held. Raises OSError."""
+        """Let the processes inside go on; does nothing if none is frozen. Raises OSError."""
         self._set_freezer(self._LOOSE)
 
     def _set_freezer(self, text: str) -> None:
@@ -158,7 +158,7 @@ class Group:
             self.thaw_all()
 
     def thaw_all(self) -> None:
-        """Thaw everybody as far as that can be done, also whom a tenant has frozen in a cgroup of its own."""
+        """Thaw as many processes as possible, also in cgroups that a tenant made and froze."""
         if (file := self._freezer) is not None:
             for level in cgroupfs.subtree(file.parent):
                 with contextlib.suppress(OSError):
@@ -189,7 +189,7 @@ class V2Group(Group):
         self.directory = directory
 
     def populated(self) -> bool:
-        """Whether anybody lives inside: the dead that nobody has waited for do not count. Raises NotIsolatedError."""
+        """Whether a process lives inside: zombies do not count. Raises NotIsolatedError."""
         try:
             return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
         except (OSError, ValueError) as error:

@@ -24,7 +24,7 @@ def clear(location: Location, run: str) -> None:
 
 
 def thaw(location: Location, run: str) -> None:
-    """Let everything in a run's slices go on; without cgroups every process that carries its marker. Raises OSError."""
+    """Let everything in a run's slices go on; without cgroups every process with its marker. Raises OSError."""
     for place in _places(location):
         place.thaw_run(run)
     for pid in [] if location else marked(run):
@@ -52,6 +52,6 @@ def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:
 
 
 def new_shared_files(before: Set[tuple[int, int]], root: Path = SHM) -> dict[str, int] | None:
-    """Return the new files in /dev/shm that hold memory, as records keep it: tenants who share it may have left it."""
+    """Return the new files in /dev/shm that hold memory, in the form of records: sharing tenants may leave some."""
     sizes = [size for file, size in shared_files(root).items() if size and file not in before]
     return {"files": len(sizes), "memory_bytes": sum(sizes)} if sizes else None

@@ -1,4 +1,4 @@
-"""One suite at a time on a machine: an flock, and who holds it."""
+"""One suite at a time on a machine: an flock, and its holder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lock_path() -> Path:
     """Return the machine's lock file: the same for every user, unless the environment names another."""
     if named := os.environ.get(LOCK_VARIABLE):
         return Path(named)
-    # Not where this user may write: some systems reserve /run/lock for root, who would then lock alone.
+    # Not a place this user may not write to: if /run/lock is reserved for root, root would lock alone.
     place = next((place for place in PLACES if place.is_dir() and place.stat().st_mode & stat.S_IWOTH), PLACES[-1])
     return place / "cotenant.lock"
 
@@ -34,7 +34,7 @@ class SuiteLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises CotenantError, naming the holder's command, pid and start where there is one."""
+        """Take the lock. Raises CotenantError, naming the holder's command, pid and start if it is held."""
         assert self._descriptor is None
         try:
             descriptor = _opened(self._path)
@@ -63,7 +63,7 @@ class SuiteLock:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Return the process that holds a lock, 0 where it cannot be seen from here, None where nobody does.
+    """Return the process that holds a lock, 0 if it cannot be seen from here, None if there is none.
 
     Raises CotenantError for a lock that cannot be opened.
     """
@@ -80,7 +80,7 @@ def lock_holder(path: Path) -> int | None:
 def _opened(path: Path) -> int:
     """Open for reading, which is enough for flock, so that another user's file serves as well.
 
-    A link is not followed, and something that is no file does not make us wait.
+    A link is not followed, and a pipe does not make us wait.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
@@ -92,13 +92,13 @@ def _opened(path: Path) -> int:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             continue
-        # Whatever our umask: who cannot open it could not run a suite.
+        # Whatever our umask: every user must be able to open it.
         os.fchmod(descriptor, 0o644)
         return descriptor
 
 
 def _is_free(descriptor: int) -> bool:
-    """Take the lock; return whether nobody had it."""
+    """Take the lock; return whether it was free."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -107,7 +107,7 @@ def _is_free(descriptor: int) -> bool:
 
 
 def _holder(descriptor: int) -> int | None:
-    """Return who holds the lock, from the kernel's own list, which cannot be out of date; None where it is unseen."""
+    """Return the lock's holder from the kernel's own list, which cannot be out of date; None if it is unseen."""
     inode = str(os.fstat(descriptor).st_ino)
     for line in Path("/proc/locks").read_text().splitlines():
         _, kind, _, _, holder, place, *_ = line.split()
@@ -125,11 +125,11 @@ def _refusal(holder: int | None) -> tuple[str, str]:
 
 
 def described_holder(pid: int) -> str:
-    """Return the pid, command and start of a process, and its user where that is another one."""
+    """Return the pid, command and start of a process, and its user if it is another one."""
     try:
         process = psutil.Process(pid)
-        of = "" if process.uids().real == os.getuid() else f" of {process.username()}"
+        of_user = "" if process.uids().real == os.getuid() else f" of {process.username()}"
         command, started = " ".join(words_without(process.cmdline())), datetime.fromtimestamp(process.create_time())
     except (OSError, psutil.Error):  # OSError: psutil reads /proc/stat for the start, which a host may hide.
         return f"pid {pid}"
-    return f"pid {pid}{of}, '{command[:80]}', started {started:%Y-%m-%d %H:%M:%S}"
+    return f"pid {pid}{of_user}, '{command[:80]}', started {started:%Y-%m-%d %H:%M:%S}"

@@ -16,7 +16,7 @@ Nodes = tuple[int, ...]
 
 PAGE_BYTES = 4096
 LEAST_BYTES = 16 << 20
-"""Below this not even a Python that imports nothing begins."""
+"""Below this not even a Python without imports starts."""
 _RESERVE_BYTES = 1 << 30
 _RESERVE_PERCENT = 3
 
@@ -33,29 +33,29 @@ def reserve_of(machine: Machine, requested: int | None) -> int:
 
 
 def memory_nodes(machine: Machine, assignment: Sequence[tuple[int, ...]], mems: Mems = "local") -> list[Nodes]:
-    """Return the nodes of each slice's memory: those of its processors, or all that have memory.
+    """Return the nodes of each slice's memory: its processors' own, or all that have memory.
 
-    Local ones that have none leave all; `mems` says which are wanted.
+    If the local ones have none, all are used; `mems` says which are wanted.
     """
     nodes_of = {processor.id: processor.memory_nodes or (processor.node,) for processor in machine.processors}
     filled = {node.id for node in machine.nodes if node.memory_bytes}
     of_part: dict[int, Nodes] = {}
     for first, processors in {processors[0]: processors for processors in assignment}.items():
-        own = set(chain.from_iterable(nodes_of[number] for number in processors))
-        of_part[first] = tuple(sorted((mems == "local" and own & filled) or filled or own))
+        near = set(chain.from_iterable(nodes_of[number] for number in processors))
+        of_part[first] = tuple(sorted((mems == "local" and near & filled) or filled or near))
     return [of_part[processors[0]] for processors in assignment]
 
 
 def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> int:
-    """Return the bytes of every slice, in whole pages: the rest of RAM and of the scarcest nodes.
+    """Return the bytes of every slice, in whole pages: an equal part of RAM and of the scarcest nodes.
 
-    `nodes_of` are each slice's nodes; each node bears its part of the reserve. The slices fit if those inside any
-    set of nodes fit that set (Hall, "On Representatives of Subsets", 1935). Raises CotenantError where no program would
-    begin.
+    `nodes_of` are each slice's nodes; each node bears its part of the reserve. The slices fit if, for any set of nodes,
+    the slices inside fit that set (Hall, "On Representatives of Subsets", 1935). Raises CotenantError if the share is
+    too small to start a program.
     """
     share = (machine.memory_bytes - reserve) // len(nodes_of)
     everything = sum(node.memory_bytes for node in machine.nodes)
-    if everything:  # else nodes do not say their size
+    if everything:  # else the nodes' sizes are unknown
         most = max(everything, machine.memory_bytes)
         room = {node.id: node.memory_bytes - -(-reserve * node.memory_bytes // most) for node in machine.nodes}
         slices = Counter(nodes_of)
@@ -65,16 +65,16 @@ def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> in
     if memory < LEAST_BYTES:
         raise CotenantError(
             f"{gib(machine.memory_bytes)} of memory, {gib(reserve)} of it in reserve, leave less than "
-            f"{gib(LEAST_BYTES)} for each of {many(len(nodes_of), 'user')}: no program begins in that.",
+            f"{gib(LEAST_BYTES)} for each of {many(len(nodes_of), 'user')}: too little to start a program.",
             "Use fewer --users, or a smaller reserve.",
         )
     return memory
 
 
 def _crowded(slices: Mapping[Nodes, int], room: Mapping[int, int], share: int) -> int | None:
-    """Return the most that some nodes can give each slice inside them, None where all slices have their `share`.
+    """Return the most that some nodes can give each slice inside them, None if all slices get their `share`.
 
-    Each slice takes from its nodes; where they are full, others that took from them move to nodes that are not, by the
+    Each slice takes from its nodes; if they are full, others that took from them move to nodes with room, by the
     shortest way (Edmonds and Karp, 1972).
     """
     free, least = dict(room), share
@@ -112,9 +112,9 @@ class Seen(NamedTuple):
 def _way(
     nodes: Nodes, free: Mapping[int, int], taken: Mapping[int, Counter[Nodes]]
 ) -> tuple[list[tuple[Nodes, int]], Seen]:
-    """Return the slices that move on the way to a node with room, each with its new node, and what was seen.
+    """Return the slices that move on the way to a node with room, each with its new node, and the nodes seen.
 
-    Without a way, nothing that was seen has room.
+    If there is no way, no node seen has room.
     """
     seen = Seen({}, {nodes: None})
     waiting = deque([nodes])

@@ -12,7 +12,7 @@ from cotenant.text import many
 PER_USER = 4
 """Descriptors of the runner for each user of a launch: channel, pidfd, listener and first connection."""
 RESERVED = 32
-"""Descriptors of the runner for all else. It was seen with 10, and reads a few files at once."""
+"""The runner's descriptors for everything else: 10 were observed, and it reads a few files at once."""
 _LIMIT = resource.RLIMIT_NOFILE
 
 
@@ -23,21 +23,21 @@ def callers_limits() -> tuple[int, int]:
 
 
 def raise_limit() -> None:
-    """Raise this process's soft limit to its hard one, where the kernel lets it."""
+    """Raise this process's soft limit to its hard one, if the kernel allows it."""
     _, hard = callers_limits()
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(_LIMIT, (hard, hard))
 
 
 def give_callers_limits(pid: int) -> None:
-    """Give a child, which waits for its start, the limits of our caller; one that has ended shows that by itself."""
+    """Give a child that waits for its start the limits of our caller; the caller notices an ended child by itself."""
     if resource.getrlimit(_LIMIT) != callers_limits():
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(pid, _LIMIT, callers_limits())
 
 
 def check_open_files(users: int) -> None:
-    """Raise CotenantError where the hard limit is too low for a launch of so many users."""
+    """Raise CotenantError if the hard limit is too low for a launch of this many users."""
     _, hard = callers_limits()
     needed, possible = RESERVED + PER_USER * users, (hard - RESERVED) // PER_USER
     if hard == resource.RLIM_INFINITY or needed <= hard:

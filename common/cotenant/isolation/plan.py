@@ -1,4 +1,4 @@
-"""The plan: which processors, nodes, memory and accelerators each tenant gets. Pure: it reads no machine."""
+"""The plan: the processors, nodes, memory and accelerators of each tenant. Pure: it reads no machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Policy = Literal["cores", "contiguous"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan for each tenant, with the resources that nobody gets, and findings for readers of the records."""
+    """A slice for each tenant, with the unused resources, and findings for readers of the records."""
 
     slices: tuple[Slice, ...]
     unused_processors: tuple[int, ...]
@@ -36,7 +36,7 @@ class Plan:
 
     @property
     def device_share_bytes(self) -> int | None:
-        """The memory that a tenant has of a device, where its tenants have equal parts: the least. None without any."""
+        """A tenant's memory of a device if its tenants have equal parts, the least of all; None without any."""
         if shares := [slice_.device_share for slice_ in self.slices if slice_.device_share is not None]:
             return min(share.memory_bytes for share in shares)
         tenants_of = Counter(device for slice_ in self.slices for device in slice_.accelerators)
@@ -44,19 +44,19 @@ class Plan:
 
     @property
     def whole_device(self) -> str:
-        """The model of the devices, where no two tenants share one and all are alike; else empty."""
+        """The model of the devices if no two tenants share one and all are alike; else empty."""
         devices = [device for slice_ in self.slices for device in slice_.accelerators]
         models = {device.name for device in devices}
         return models.pop() if len(models) == 1 and len(set(devices)) == len(devices) else ""
 
     @property
     def parts(self) -> tuple[Cpus, ...]:
-        """The processors of the tenants, those that several share once."""
+        """The tenants' processors; shared ones once."""
         return tuple({slice_.part: slice_.processors for slice_ in self.slices}.values())
 
     @property
     def sharers(self) -> int:
-        """How many tenants have the same processors: as many everywhere."""
+        """The number of tenants on the same processors, equal everywhere."""
         return self.slices[0].sharers
 
     def __str__(self) -> str:
@@ -73,12 +73,12 @@ class Plan:
 
 
 def tenants_by_default(machine: Machine, users: int | None) -> int:
-    """Return how many tenants a launch has: as many as asked, else one per accelerator, else at most two."""
+    """Return the number of tenants of a launch: as asked, else one per accelerator, else at most two."""
     return users if users is not None else len(machine.accelerators) or min(2, _processor_limit(machine))
 
 
 def ranks_of_all(machine: Machine, made: Plan) -> int:
-    """Return N of a launch that owns the machine: an accelerator each, else a tenant's processors, shared or not."""
+    """Return the ranks of a launch that owns the machine: one per accelerator, else per tenant's processors."""
     return len(machine.accelerators) or len(made.parts)
 
 
@@ -92,24 +92,23 @@ def plan(
     mems: Mems = "local",
     reserve_bytes: int | None = None,
 ) -> Plan:
-    """Return equal slices for `tenants`; raise CotenantError where the memory does not suffice.
+    """Return equal slices for `tenants`; raise CotenantError if the memory does not suffice.
 
-    With `slices` there are so many, of processors and devices, and equally many consecutive tenants share each; with
-    `share` each tenant has a part of one device.
-
-    `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. Where there are
-    fewer processors than tenants, equally many tenants share each part of them. Memory comes from the nodes of a
-    slice's processors, with `mems="all"` from every node.
+    With `slices`, processors and devices are divided into that many slices, each shared by equally many consecutive
+    tenants; with `share`, each tenant has a part of one device.
+    `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. With fewer
+    processors than tenants, equally many tenants share each part of them. Memory comes from the nodes of a slice's
+    processors, with `mems="all"` from every node.
     `reserve_bytes` stays with the host, by default 3 % of the memory and at least 1 GiB.
     """
     if tenants < 1:
         raise CotenantError(f"{tenants} users cannot be planned.", "Use --users 1 or more.")
     limit = _processor_limit(machine)
-    each = 1 if slices is None else tenants_of_each(slices, tenants, limit)
-    in_slices, idle = share_devices(machine.accelerators, tenants // each)
-    # So many consecutive tenants share a slice.
-    assignment = [cpus for cpus in _assignment(machine, limit, policy, in_slices) for _ in range(each)]
-    devices = [own for own in in_slices for _ in range(each)]
+    per_slice = 1 if slices is None else tenants_of_each(slices, tenants, limit)
+    in_slices, idle = share_devices(machine.accelerators, tenants // per_slice)
+    # Consecutive tenants share a slice.
+    assignment = [cpus for cpus in _assignment(machine, limit, policy, in_slices) for _ in range(per_slice)]
+    devices = [of_slice for of_slice in in_slices for _ in range(per_slice)]
     reserve = reserve_of(machine, reserve_bytes)
     nodes = memory_nodes(machine, assignment, mems)
     memory = equal_share(machine, nodes, reserve)
@@ -139,7 +138,7 @@ def split_ranks(machine: Machine, whole: Slice, ranks: int) -> tuple[tuple[int, 
     if not 1 <= ranks <= limit:
         raise CotenantError(
             f"{ranks} ranks do not fit a slice of {limit} processors: each needs one of its own.",
-            # Of a launch that owns the machine there is one for each device, whatever --users says.
+            # A launch that owns the machine has one for each device, whatever --users says.
             f"Show the suite at most {many(limit, 'device')}, or leave the jobs of the group all out with --exclude.",
         )
     devices = [whole.accelerators[rank : rank + 1] for rank in range(ranks)]
@@ -155,7 +154,7 @@ def _processor_limit(machine: Machine) -> int:
 
 
 def _assignment(machine: Machine, limit: int, policy: Policy, devices: Sequence[Devices]) -> list[Cpus]:
-    """Return the processors of each tenant, who has these devices."""
+    """Return the processors of each tenant, given its devices."""
     wanted = wanted_nodes(machine.processors, devices)
     if policy == "contiguous":
         return consecutive(machine.processors, limit, wanted)

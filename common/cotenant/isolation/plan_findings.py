@@ -17,7 +17,7 @@ from cotenant.text import gib, listed, many, noun, verb
 MIB = 1 << 20
 TenantsOf = Mapping[Cpus, list[int]]
 _UNEVEN_PERCENT = 5
-"""Memory that the nodes' sizes leave unused is worth a finding above this share."""
+"""Memory left unused by unequal nodes is worth a finding above this share."""
 
 
 def plan_findings(
@@ -34,7 +34,7 @@ def plan_findings(
 
 
 def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
-    """Say that a quota of processor time leaves only `limit` processors to give out."""
+    """Report a quota of processor time that leaves only `limit` processors."""
     usable = len(machine.processors)
     if limit < usable:
         yield warning(
@@ -45,28 +45,28 @@ def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
 
 
 def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
-    """Say how tenants share processors, and how many processors no tenant has."""
-    each, parts = len(slices[0].processors), len({slice_.part for slice_ in slices})
+    """Report processors that tenants share, and unused ones."""
+    per_slice, parts = len(slices[0].processors), len({slice_.part for slice_ in slices})
     if parts < len(slices):
-        each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
+        each_part = f"{many(per_slice, 'processor')} for every {slices[0].sharers} of them"
         fewer = "no --slices" if len(slices) <= limit else f"--users {limit} or fewer"
         yield info(
-            f"{len(slices)} users share {many(parts * each, 'processor')}"
+            f"{len(slices)} users share {many(parts * per_slice, 'processor')}"
             f"{f': {each_part}' if parts > 1 else ', all the same'}.",
             f"Use {fewer} for processors of their own.",
             rule="processors_shared",
         )
-    if spare := limit - each * parts:
+    if spare := limit - per_slice * parts:
         yield info(
             f"{spare} of {limit} processors stay unused: {many(parts, 'slice' if parts < len(slices) else 'user')} "
-            f"{verb(parts, 'gets', 'get')} {each}{' each' if parts > 1 else ''}.",
+            f"{verb(parts, 'gets', 'get')} {per_slice}{' each' if parts > 1 else ''}.",
             f"Choose {'--slices' if parts < len(slices) else '--users'} so that the cores of every node divide evenly.",
             rule="processors_unused",
         )
 
 
 def _place_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Name cores that serve several tenants, tenants of unlike cores, and tenants of several nodes or sockets."""
+    """Report cores that serve several tenants, tenants on unlike cores, and tenants on several nodes or sockets."""
     by_id = {processor.id: processor for processor in machine.processors}
     tenants_of = _tenants_of(slices)
     parts_of: defaultdict[int, set[int]] = defaultdict(set)
@@ -87,7 +87,7 @@ def _place_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Findi
 
 
 def _straddling_findings(by_id: Mapping[int, Processor], tenants_of: TenantsOf) -> Iterator[Finding]:
-    """Name the tenants that lie on several nodes or sockets, and these sockets."""
+    """Report the tenants on several nodes or sockets, and these sockets."""
     of_nodes, of_sockets = list[int](), list[int]()
     sockets: set[int] = set()
     for cpus, tenants in tenants_of.items():
@@ -113,7 +113,7 @@ def _straddling_findings(by_id: Mapping[int, Processor], tenants_of: TenantsOf) 
 
 
 def cache_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Say which last-level caches serve processors of more than one tenant."""
+    """Report last-level caches that serve processors of more than one tenant."""
     tenants_by_processor: defaultdict[int, list[int]] = defaultdict(list)
     for cpus, tenants in _tenants_of(slices).items():
         for number in cpus:
@@ -127,10 +127,10 @@ def cache_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Findin
             serves = f"{_tenants(served)} (processors {shortened_list(cache.processors)})"
             shared[cache.level, cache.size_bytes].append(serves)
     for (level, size), those in shared.items():
-        each = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
+        of_size = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
         serve = "serve" if len(those) > 1 else "serves"
         yield info(
-            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several users: "
+            f"{many(len(those), 'last-level cache')}{of_size} (L{level}) {serve} several users: "
             f"{listed(those, between='; ')}.",
             "No cgroup divides a cache; --pressure llc measures what that costs. Use --users so that each has its own.",
             rule="cache_shared",
@@ -147,7 +147,7 @@ def _tenants_of(slices: Iterable[Slice]) -> TenantsOf:
 
 
 def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) -> Iterator[Finding]:
-    """Say that nodes of unequal size leave memory to nobody."""
+    """Report memory left unused because nodes differ in size."""
     available = machine.memory_bytes - reserve
     spare = available - len(slices) * slices[0].memory_bytes
     if spare * 100 > available * _UNEVEN_PERCENT:
@@ -159,13 +159,13 @@ def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) ->
 
 
 def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[Accelerator]) -> Iterator[Finding]:
-    """Say which devices are shared, idle or unlike."""
+    """Report shared, idle and unlike devices."""
     total = len(machine.accelerators)
     given = [device for slice_ in slices for device in slice_.accelerators]
-    # Of several devices of a slice a program for one uses the first, and so do all tenants of that slice.
+    # A program for one device uses the first of its slice, and so do all tenants of that slice.
     if len(set(given)) < len(given):
         part = slices[0].device_share
-        # A request of the user makes nothing suspect.
+        # Sharing on request makes nothing suspect.
         severity = warning if part is None else info
         how = "in turn" if part is None else f"by {part.mode}"
         yield severity(
@@ -177,7 +177,7 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
         parts = len({slice_.accelerators for slice_ in slices})
         whose, flag = ("user", "--users") if parts == len(slices) else ("slice", "--slices")
         yield info(
-            f"{len(idle)} of {total} devices stay idle: they do not divide by {many(parts, whose)}.",
+            f"{len(idle)} of {total} devices stay idle: {total} cannot be divided evenly by {many(parts, whose)}.",
             f"Use {flag} {total} for one each.",
             rule="devices_idle",
         )
@@ -186,7 +186,7 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
 
 
 def _distance_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Say which devices are far from their tenant's processors."""
+    """Report devices far from their tenant's processors."""
     node_of = {processor.id: processor.node for processor in machine.processors}
     nodes_of = {cpus[0]: {node_of[number] for number in cpus} for cpus in _tenants_of(slices)}
     far = [
@@ -197,13 +197,13 @@ def _distance_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fi
     if far:
         yield warning(
             f"The processors of {_tenants(far)} lie on another NUMA node than a device of theirs.",
-            "Use fewer --users where one node has most of the devices.",
+            "Use fewer --users if one node has most of the devices.",
             rule="device_on_other_node",
         )
 
 
 def partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Say that CUDA enumerates one MIG instance in a process (NVIDIA, MIG User Guide), whatever it is shown."""
+    """Report unused MIG instances: CUDA enumerates one in a process (NVIDIA, MIG User Guide)."""
     most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
     if most > 1:
         yield warning(
@@ -239,7 +239,7 @@ def _mixture_findings(machine: Machine, tenants_of: TenantsOf) -> Iterator[Findi
 
 
 def _sizes(sizes: Iterable[tuple[int, int]]) -> str:
-    """Return `96 MiB`, or of unlike processors `6 of 96 MiB and 2 of 32 MiB`."""
+    """Return `96 MiB`, or for unlike processors `6 of 96 MiB and 2 of 32 MiB`."""
     words = [
         (count, f"{size / MIB:g} MiB" if size else "an unknown size") for size, count in sorted(sizes, reverse=True)
     ]

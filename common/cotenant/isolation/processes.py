@@ -1,7 +1,7 @@
-"""The end of processes that no cgroup holds: those that carry a run's marker, and those that became our children.
+"""The end of processes outside of any cgroup: those with a run's marker, and those that became our children.
 
-A run leaves its marker in the environment of its processes. A daemon that has dropped it is found all the same: the
-runner is the subreaper of its tenants, so that no orphan of theirs is lost to init.
+A run leaves its marker in the environment of its processes. A daemon that has dropped it is still found: the runner is
+the subreaper of its tenants, so their orphans do not go to init.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.runs import RunName
+from cotenant.machine.limits import cgroup_mounts, own_cgroups
 from cotenant.procfs import described, numbered, parent_of, process_of, read_text, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.text import listed
 
 KILL_WAIT_S = 20.0
-"""A fork bomb's thousands take their time to end on a small host."""
+"""A fork bomb's thousands take long to end on a small host."""
 REAPER_WAIT_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
 NO_MEMORY = "0 0 0 0 0 0 0"
 
 
 def marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABLE) -> list[int]:
-    """Return the living processes, but not this one, that carry the marker of `run`, or of one tenant of it."""
+    """Return the living processes, except this one, that carry the marker of `run`, or of one tenant of it."""
     markers = _markers(run, tenant, variable)
     return [pid for pid in _pids() if markers <= _environment(pid)]
 
@@ -37,13 +38,15 @@ def marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABLE) ->
 def kill_marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABLE) -> None:
     """Kill the marked processes until none is left. Raises NotIsolatedError if some outlive KILL_WAIT_S.
 
-    In the middle of an exec a process has no environment for a moment, so nobody is found twice before it counts.
+    During an exec a process has no environment for a moment, so two empty searches in a row are needed.
     """
     deadline = time.monotonic() + KILL_WAIT_S
     before: list[int] | None = None
     while (pids := marked(run, tenant, variable)) or before != []:
         for pid in pids:
             _kill(pid, _markers(run, tenant, variable))
+            if pid in (before or ()):
+                _thaw(pid)
         if pids and time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {listed(pids)} of run {run} cannot be killed")
         before = pids
@@ -59,9 +62,9 @@ def sweep_marked() -> list[str]:
 
 
 def await_reapers() -> None:
-    """Wait until no reaper of a dead run is at work: it clears up more than a sweep could find.
+    """Wait until no reaper of a dead run is at work: it clears more than a sweep could find.
 
-    One that has not ended after REAPER_WAIT_S has stopped: it is killed, and its run is swept without it.
+    A reaper that has not ended after REAPER_WAIT_S hangs: it is killed, and its run is swept without it.
     """
     deadline = time.monotonic() + REAPER_WAIT_S
     while _dead_runs(REAPER_VARIABLE) and time.monotonic() < deadline:
@@ -72,9 +75,9 @@ def await_reapers() -> None:
 
 
 def families(leaders: Mapping[int, int], run: str) -> dict[int, set[int]]:
-    """Return the living processes of each tenant, of which the leader of its session is known.
+    """Return the living processes of each tenant, given the leader of its session.
 
-    They are its session, those that carry its marker, and all that descend from these. One look at /proc.
+    They are its session, all processes with its marker, and all descendants of both. Reads /proc once.
     """
     since_ticks = start_ticks(os.getpid()) or 0
     seen = {pid: process_of(pid) for pid in _pids()}
@@ -101,9 +104,9 @@ def families(leaders: Mapping[int, int], run: str) -> dict[int, set[int]]:
 
 
 def descent(pid: int, leaders: Mapping[int, int]) -> int | None:
-    """Return the tenant in whose session a process is, or of whose leader it descends; None where neither is so.
+    """Return the tenant whose session a process is in, or from whose leader it descends; None otherwise.
 
-    No process can enter another's session or choose other ancestors; one that left both has to be told by its slice.
+    No process can enter another's session or choose other ancestors; one that left both is found by its slice.
     """
     ancestor: int | None = pid
     while ancestor:
@@ -127,14 +130,14 @@ def is_of(pid: int, leader: int, run: str, tenant: int) -> bool:
 
 
 def is_marked(pid: int, run: str, tenant: int) -> bool:
-    """Return whether a process carries the marker of a tenant, which any process of the same user can give itself."""
+    """Return whether a process carries a tenant's marker, which any process of the same user can give itself."""
     return _markers(run, tenant) <= _environment(pid)
 
 
 def adopt_orphans() -> set[int]:
     """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4.
 
-    Return the children that were there before: a shell that became this process leaves it its own.
+    Return the earlier children: a shell that became this process leaves it its own.
     """
     before = children()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -142,40 +145,40 @@ def adopt_orphans() -> set[int]:
 
 
 def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
-    """Kill this process's children but those of `own`, and theirs, which become ours with that; return who they were.
+    """Kill this process's children except `own`, and theirs, which become ours then; return their descriptions.
 
-    Who lives since before `since_ticks` is no tenant's: the first process of a container gets everybody's orphans.
+    Skip processes started before `since_ticks`: as PID 1 of a container the runner inherits other programs' orphans.
     Raises NotIsolatedError if some outlive KILL_WAIT_S.
     """
     deadline, ended = time.monotonic() + KILL_WAIT_S, dict[int, str]()
     while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
         for pid in orphans:
-            # Who is dying has no memory any more.
+            # A dying process has no memory any more.
             if start_ticks(pid) is not None and read_text(Path(f"/proc/{pid}/statm")) not in ("", NO_MEMORY):
                 ended.setdefault(pid, described(pid))
-            # A living process of another user stays, and is named when the time is up; a dead one is waited for.
+            # Another user's living process stays, and is named when the time is up; a dead one is waited for.
             send(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which users left, cannot be killed")
+            raise NotIsolatedError(f"processes {listed(sorted(orphans))} that users left cannot be killed")
         time.sleep(0.002)
     return ended
 
 
 def send(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process, unless that is gone or another user's."""
+    """Send a signal to a process, unless it is gone or another user's."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def children() -> set[int]:
-    """Return this process's children, the dead ones that nobody has waited for included."""
+    """Return this process's children, zombies included."""
     return {pid for pid in numbered(Path("/proc")) if parent_of(pid) == os.getpid()}
 
 
 def now_ticks() -> int:
-    """Return the time after boot as `start_ticks` counts it."""
+    """Return the time since boot in the unit of `start_ticks`."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") // 1_000_000_000
 
 
@@ -185,7 +188,7 @@ def _is_older(pid: int, ticks: int) -> bool:
 
 
 def _dead_runs(variable: str) -> set[str]:
-    """Return the runs whose runner is dead of which a living process carries the name in this variable."""
+    """Return the runs with a dead runner whose name a living process carries in this variable."""
     prefix = f"{variable}=".encode()
     values = {value for pid in _pids() for value in _environment(pid) if value.startswith(prefix)}
     runs = [RunName.parse(value.removeprefix(prefix).decode(errors="replace")) for value in values]
@@ -208,13 +211,24 @@ def _kill(pid: int, markers: set[bytes]) -> None:
             os.close(descriptor)
 
 
+def _thaw(pid: int) -> None:
+    """Thaw the cgroup of a process that outlives SIGKILL in cgroup v1's freezer.
+
+    A dead run's slices may lie below another base than ours, which no sweep of cgroups has thawed.
+    """
+    process, place = process_of(pid), own_cgroups(pid=pid).get("freezer")
+    if process is not None and process.state == "D" and place and (mount := cgroup_mounts().v1.get("freezer")):
+        with contextlib.suppress(OSError):
+            (mount / place.lstrip("/") / "freezer.state").write_text("THAWED")
+
+
 def _pids() -> list[int]:
-    """Return every process but this one: a runner that was started inside a tenant carries a marker too."""
+    """Return every process but this one: a runner started inside a tenant carries a marker, too."""
     return [pid for pid in numbered(Path("/proc")) if pid != os.getpid()]
 
 
 def _environment(pid: int) -> set[bytes]:
-    """Return a process's variables; none where it is gone, a zombie, or somebody else's."""
+    """Return a process's variables; none if it is gone, a zombie, or another user's."""
     try:
         return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
     except OSError:

@@ -12,16 +12,16 @@ from cotenant.errors import CotenantError
 from cotenant.procfs import numbered, start_ticks, status_of
 
 OURS = "cotenant"
-"""A base whose name begins so is made and removed with its runs; any other has to be there, and stays."""
+"""A base with this prefix is made and removed with its runs; any other must exist, and stays."""
 FIRST_NAMESPACE = 0xEFFFFFFC
-"""The inode of the kernel's first PID namespace (PROC_PID_INIT_INO): from there every process is to be seen."""
+"""The inode of the kernel's first PID namespace (PROC_PID_INIT_INO), which sees every process."""
 
 
 def pid_namespace(process: int | str = "self") -> int:
-    """Return the inode of a process's PID namespace; 0 where the kernel has none, or does not show it.
+    """Return the inode of a process's PID namespace; 0 if the kernel has none, or does not show it.
 
-    A process has a number in its own and in each above it, and none elsewhere (pid_namespaces(7)). The inode of one
-    that has ended is given to a new one: then nobody of the old one is left.
+    A process has a number in its own and in each above it, and none elsewhere (pid_namespaces(7)). The inode of an
+    ended namespace, which has no process left, may pass to a new one.
     """
     try:
         return Path(f"/proc/{process}/ns/pid").stat().st_ino
@@ -33,7 +33,7 @@ def pid_namespace(process: int | str = "self") -> int:
 class RunName:
     """Names a run after its runner's process, so that a dead run is known from its name alone.
 
-    `namespace` is the inode of the PID namespace that the number is one of.
+    `namespace` is the inode of the PID namespace of this number.
     """
 
     pid: int = field(default_factory=os.getpid)
@@ -45,7 +45,7 @@ class RunName:
 
     @classmethod
     def parse(cls, text: str) -> RunName | None:
-        """Return the name a directory carries, or None where it is not one of ours."""
+        """Return the name of a directory, None if it is not one of ours."""
         parts = text.split("-")
         if len(parts) != len(cls.__slots__) or not all(part.isdecimal() for part in parts):
             return None
@@ -54,15 +54,15 @@ class RunName:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether its runner lives, or lived, in another PID namespace than we do."""
+        """Whether its runner lives, or lived, in another PID namespace than this process."""
         return self.namespace != pid_namespace()
 
     @property
     def alive(self) -> bool | None:
-        """Whether its runner lives; None of one elsewhere, where that cannot be seen from here."""
+        """Whether its runner lives; None if it is elsewhere and cannot be seen from here."""
         if not self.is_elsewhere:
             return start_ticks(self.pid) == self.start_ticks
-        # Its start is told by another clock where it has a time namespace, too (time_namespaces(7)).
+        # In a time namespace its start is counted by another clock, too (time_namespaces(7)).
         living = [pid for pid in _numbered_below(self.pid) if start_ticks(pid) is not None]
         if any(pid_namespace(pid) == self.namespace for pid in living):
             return True
@@ -89,7 +89,7 @@ def default_base() -> str:
 
 
 def checked_base(base: str) -> str:
-    """Return a base that was named. Raises CotenantError where it is no path of a cgroup."""
+    """Return a base given by name. Raises CotenantError if it is no path of a cgroup."""
     if all(part not in ("", ".", "..") and part.isprintable() for part in base.split("/")):
         return base
     raise CotenantError(
@@ -99,6 +99,6 @@ def checked_base(base: str) -> str:
 
 
 def _numbered_below(number: int) -> list[int]:
-    """Return our numbers of the processes that have this one in a PID namespace below ours."""
+    """Return our numbers of the processes with this number in a PID namespace below ours."""
     numbers = {pid: status_of(pid).get("NSpid", "").split() for pid in numbered(Path("/proc"))}
-    return [pid for pid, own in numbers.items() if own[1:] and own[-1] == str(number)]
+    return [pid for pid, ids in numbers.items() if ids[1:] and ids[-1] == str(number)]

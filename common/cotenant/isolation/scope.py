@@ -1,7 +1,7 @@
-"""Starts a run again in a scope: a cgroup that systemd makes and delegates to it, where v2 makes its slices.
+"""Starts a run again in a scope: a cgroup that systemd makes and delegates to it, for v2's slices.
 
-`systemd-run --scope` becomes the command that it is given: the process, its number, its terminal and its parent stay.
-So signals and the exit status pass through, and `stop` and `status` find the run.
+`systemd-run --scope` becomes the given command: the process, its number, its terminal and its parent stay. So signals
+and the exit status pass through, and `stop` and `status` find the run.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cotenant.machine.virtual import batch_system
 from cotenant.procfs import read_text
 
 SCOPE_VARIABLE = "COTENANT_SCOPE"
-"""The name of the run that was started again: exec keeps a process's number and start, so no other run believes it."""
+"""The name of the restarted run: exec keeps a process's number and start, so no other run believes it."""
 TRIAL_LIMIT_S = 60.0
-SESSION = "Log in as this user, by ssh or machinectl shell and not by su: that gives a session to ask."
+SESSION = "Log in as this user, by ssh or machinectl shell and not by su, so that a systemd session exists."
 LIMITED = "Let the unit that sets them delegate its cgroup (Delegate=yes), or start the suite outside of them."
 UNITS = Path("/etc/systemd/system")
 
@@ -35,15 +35,15 @@ def is_inside() -> bool:
 
 
 def may_be_asked_for(mounts: Mounts) -> bool:
-    """Whether systemd makes the cgroups here: not inside a job, which a scope would leave, nor where v1 has memory."""
+    """Whether to ask systemd for cgroups: not inside a job, which a scope would escape, nor if v1 has memory."""
     return systemd_runs() and not batch_system() and not any(name in mounts.v1 for name in ESSENTIAL)
 
 
 def has_delegated(cgroup: Path) -> bool:
     """Whether a user's manager says that it has delegated this cgroup of a unit.
 
-    Before systemd 254 it leaves no mark, and the user can write to every cgroup of the manager alike; but it takes the
-    controllers of those that are not delegated back, and with them each limit.
+    Before systemd 254 it leaves no mark, and the user can write to every cgroup of the manager alike; but it takes back
+    the controllers of undelegated ones, and with them each limit.
     """
     if not os.geteuid() or not os.access(cgroup / "cgroup.subtree_control", os.W_OK):
         return False
@@ -52,12 +52,12 @@ def has_delegated(cgroup: Path) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     said = dict(line.partition("=")[::2] for line in ended.stdout.splitlines())
-    # A unit of this name may be another, elsewhere.
+    # Another unit elsewhere may have the same name.
     return said.get("Delegate") == "yes" and str(cgroup).endswith(said.get("ControlGroup") or "/")
 
 
 def cpusets_remedy() -> str:
-    """Return what has this user's sessions be delegated cpusets: the script or, where it has run, a new login."""
+    """Return the way to have cpusets delegated to this user's sessions: the script or, after it, a new login."""
     unit = f"user@{os.geteuid()}.service"
     again = "log out everywhere and in again"
     if (UNITS / f"{unit}.d/cotenant.conf").exists():
@@ -69,13 +69,13 @@ def cpusets_remedy() -> str:
 
 
 def offered(mounts: Mounts) -> frozenset[str]:
-    """Return the controllers that systemd hands down to a scope: those of the manager's own cgroup."""
+    """Return the controllers that systemd hands down to a scope: the manager's own."""
     assert mounts.v2 is not None
     return frozenset(controllers(_managers(mounts.v2)[-1] / "cgroup.controllers"))
 
 
 def _asked(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of systemd's, which soon ends. Raises OSError and TimeoutExpired."""
+    """Run a short command of systemd's. Raises OSError and TimeoutExpired."""
     return subprocess.run(
         words,
         stdin=subprocess.DEVNULL,
@@ -88,13 +88,13 @@ def _asked(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def refusal(mounts: Mounts) -> Refusal | None:
-    """Return why a run cannot be started again in a scope, None where it can: one is made, and ends."""
+    """Return why a run cannot be started again in a scope, None if it can: tries one that ends at once."""
     assert mounts.v2 is not None
     managers = _managers(mounts.v2)
     shared = {mounts.v2, *managers, managers[-1] / ("app.slice" if os.geteuid() else "system.slice")}
     left = replace(mounts, chains={V2: tuple(level for level in mounts.chain() if level not in shared)})
     if memory_limit(left) or quota_processors(left) or any(read_text(at / "cpuset.cpus") for at in left.chain()):
-        return Refusal("a scope of systemd's would leave the limits that we are under", LIMITED)
+        return Refusal("a scope of systemd's would escape the limits that we are under", LIMITED)
     try:
         ended = _asked(*_words(), "true")
     except subprocess.TimeoutExpired:
@@ -125,7 +125,7 @@ def _words() -> list[str]:
     if (program := shutil.which("systemd-run")) is None:
         raise NotIsolatedError("systemd-run is not on PATH")
     whose = ["--user"] if os.geteuid() else []
-    # By itself systemd counts the processes of all slices together, and one fork bomb would stop everybody.
+    # By default systemd counts the processes of all slices together, and one fork bomb would stop all tenants.
     return [program, *whose, "--scope", "-p", "Delegate=yes", "-p", "TasksMax=infinity", "--quiet", "--collect", "--"]
 
 
@@ -134,7 +134,7 @@ def _session() -> str:
 
 
 def _managers(top: Path) -> list[Path]:
-    """Return the cgroups above those that the manager makes, below the hierarchy's root: its own is the last."""
+    """Return the cgroups between the hierarchy's root and the units, the manager's own last."""
     if not (user := os.geteuid()):
         return [top]
     slices = top / "user.slice", top / "user.slice" / f"user-{user}.slice"

@@ -1,4 +1,4 @@
-"""Which processors tenants share where they outnumber these: equal parts, each for equally many. Pure."""
+"""Assigns processors that tenants share because these are fewer: equal parts, each for equally many. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cotenant.machine.topology import Processor
 from cotenant.text import many
 
 Wanted = Sequence[int | None]
-"""The node that each tenant should lie on, None where that is all the same."""
+"""The node that each tenant should be on, None if any will do."""
 
 
 def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
-    """Return how many of `tenants` share each of so many slices of `limit` processors. Raises CotenantError."""
+    """Return the number of `tenants` on each of `slices` slices of `limit` processors. Raises CotenantError."""
     if not 1 <= slices <= limit:
         raise CotenantError(
             f"{slices} slices cannot be made of {many(limit, 'processor')}.", f"Use --slices 1 to {limit}."
@@ -35,10 +35,9 @@ def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
 def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:
     """Return the processors of each of `len(wanted) > limit` tenants.
 
-    All `limit` processors are used, in parts that are equally large and have equally many tenants, so that none is
-    entitled to more than another, and no physical core is in two parts. Of these divisions the best has each part on
-    one NUMA node, then parts of one mixture of cores, then on one socket, then many parts: at the worst everybody has
-    everything.
+    All `limit` processors are used, in equally large parts with equally many tenants, so that none is entitled to more
+    than another, and no physical core is in two parts. The best of these divisions has each part on one NUMA node,
+    then parts of one mixture of cores, then on one socket, then many parts: at worst all tenants share everything.
     """
     best, best_merit = list[Cpus](), Merit(False, False, False, False)
     for groups in _in_parts(wanted, limit):
@@ -57,9 +56,9 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
 
 
 def consecutive(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:
-    """Return the processors of each tenant in parts of consecutive ids, wherever they lie.
+    """Return the processors of each tenant in parts of consecutive ids, regardless of the topology.
 
-    Each has a part of its own, or equally many share each of as many parts as come out evenly.
+    Each tenant has a part of its own, or equally many share each of the most parts that divide evenly.
     """
     ids = sorted(processor.id for processor in processors)
     groups = [[tenant] for tenant in range(len(wanted))] if len(wanted) <= limit else _in_parts(wanted, limit)[0]
@@ -68,15 +67,15 @@ def consecutive(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
 
 
 def everything(processors: Sequence[Processor], limit: int) -> Cpus:
-    """Return `limit` processors: every node gives its part in turn, core by core, since devices lie on all of them."""
+    """Return `limit` processors: every node gives its part in turn, core by core, since devices are on all of them."""
     turns = chain.from_iterable(zip_longest(*cores_by_node(processors).values()))
     return tuple(sorted([number for core in turns if core for number in core.processors][:limit]))
 
 
 def _in_parts(wanted: Wanted, limit: int) -> list[list[list[int]]]:
-    """Return the tenants in equal groups, who wants one node together: first as many groups as come out, last one.
+    """Return the tenants in equal groups, tenants of one wanted node together: first the most groups, last one group.
 
-    Their number divides the tenants and the processors.
+    The number of groups divides the tenants and the processors.
     """
     order = sorted(range(len(wanted)), key=lambda tenant: math.inf if (node := wanted[tenant]) is None else node)
     both = math.gcd(len(wanted), limit)
@@ -86,6 +85,6 @@ def _in_parts(wanted: Wanted, limit: int) -> list[list[list[int]]]:
 
 
 def _cpus_by_tenant(groups: Iterable[Iterable[int]], parts: Iterable[Cpus]) -> list[Cpus]:
-    """Return each tenant's processors, in the tenants' order: those of its group's part."""
+    """Return each tenant's processors, in the tenants' order: the part of its group."""
     cpus_of = {tenant: part for group, part in zip(groups, parts, strict=True) for tenant in group}
     return [cpus_of[tenant] for tenant in range(len(cpus_of))]

@@ -1,4 +1,4 @@
-"""A slice: the processors, nodes, memory and devices of one tenant, as the plan has them."""
+"""A slice: the processors, nodes, memory and devices of one tenant, as planned."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cotenant.machine.accelerators import Accelerator
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One tenant's slice, as one of so many equal `slices`; `nodes` are those its memory comes from.
+    """One tenant's slice, one of `slices` equal ones; its memory comes from `nodes`.
 
     `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own. `device_share` is
-    its part of a device where somebody says how that is shared.
+    its part of a device if sharing was requested.
     """
 
     tenant: int

@@ -1,4 +1,4 @@
-"""Common parts of the slices of v1 and v2: read back and compared, counted, ended; their part of all processes."""
+"""The common part of v1's and v2's slices: read back and compared, counted, ended; and limits on processes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from cotenant.procfs import described, format_list, numbered, read_text, status_
 from cotenant.text import listed
 
 PIDS_LEAST = 4
-"""torch has so many threads on one processor."""
+"""torch has this many threads on one processor."""
 PIDS_MAX = 16384
 """Far above training's need, and half of a small host's limit: a fork bomb ends in its own slice."""
 KEPT_BACK = 0.1
-"""The part of the processes allowed to all that is for the runner and whoever else lives there."""
+"""The share of the allowed processes that is left to the runner and others."""
 PEAK_ROOM = 1.02
-"""The kernel lets a process that it is killing, and itself, have a little more than the limit."""
+"""The kernel lets a process that it is killing, and itself, exceed the limit slightly."""
 Throttled = tuple[int | None, int | None]
-"""Nanoseconds and times; None where nobody counts."""
+"""Nanoseconds and times; None if they are not counted."""
 
 
 class CgroupSlice(LiveSlice):
-    """One tenant of one launch lives here. Made whole by its backend, or not at all."""
+    """The slice of one tenant of one launch. Its backend makes it whole, or not at all."""
 
     cpu_weight: str
-    """The weight of every new cgroup in the kernel, so that tenants of the same processors take equal time of them."""
+    """The kernel's weight of every new cgroup, so that tenants of the same processors get equal time."""
     counted: Mapping[str, Sequence[str]]
-    """Counters that are one number, by name: controller, file, and where it is one of several there its name."""
+    """Counters with one value, by name: controller, file, and the names in it if the file has several."""
 
     def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
         self._group = group
@@ -61,7 +61,7 @@ class CgroupSlice(LiveSlice):
         except (OSError, ValueError) as error:
             return [f"{planned} in a slice that cannot be read any more: {error}"]
         if left:
-            sentences.append(f"{planned} in its slice, but {listed(map(described, left), 3)} of it left that")
+            sentences.append(f"{planned} in its slice, but {listed(map(described, left), 3)} left it")
         peak_bytes, limit_bytes = self.counters().memory_peak_bytes or 0, self._slice.memory_bytes
         if peak_bytes > PEAK_ROOM * limit_bytes:
             sentences.append(f"{planned} with bytes of memory {limit_bytes}, but has held {peak_bytes}")
@@ -78,18 +78,18 @@ class CgroupSlice(LiveSlice):
         )
 
     def _stalled_us(self) -> dict[str, int]:
-        """Return its stall totals by the names that Counters has for them; none where the kernel counts none."""
+        """Return its stall totals by their names in Counters; none if the kernel counts none."""
         return {}
 
     def oom_kills(self) -> int | None:
         return self._count(*self.counted["oom_kills"])
 
     def _throttled(self) -> Throttled:
-        """Return how long and how often quotas held back who is inside."""
+        """Return how long and how often quotas held back the processes inside."""
         raise NotImplementedError
 
     def _count(self, controller: str, file: str, *names: str) -> int | None:
-        """Return the number in a file, or the sum of those beside `names`; None where it is not counted here."""
+        """Return the number in a file, or the sum beside `names`; None if it is not counted here."""
         return count(self._place_of(controller) / file, *names)
 
     def make(self) -> None:
@@ -120,7 +120,7 @@ class CgroupSlice(LiveSlice):
             raise NotIsolatedError(f"user {self._slice.tenant} was to run on {planned}, and is on {found}")
 
     def _move(self, processors: Sequence[int]) -> str:
-        """Write the processors; return those that hold. Raises OSError."""
+        """Write the processors; return the effective ones. Raises OSError."""
         raise NotImplementedError
 
     def kill(self) -> None:
@@ -130,21 +130,21 @@ class CgroupSlice(LiveSlice):
         self._group.remove()
 
     def _read_back(self) -> ReadBack:
-        """Ask for the value in force: a file may accept more than its parent grants. Raises OSError, ValueError."""
+        """Read the values in force: a file may accept more than its parent grants. Raises OSError, ValueError."""
         raise NotImplementedError
 
     def _place_of(self, controller: str) -> Path:
-        """Return where this controller's files are."""
+        """Return the directory of this controller's files."""
         raise NotImplementedError
 
     def _differences(self, back: ReadBack) -> Iterator[str]:
         for what, actual, planned, place in self._comparisons(back):
-            # None stands for a value that this kernel cannot say; of memory it always can.
+            # None is a value that this kernel cannot tell; it can always tell memory's.
             if actual != planned and (actual is not None or what == "bytes of memory"):
                 yield f"user {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
 
     def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
-        """Yield each value read back, with the planned one and where it was read."""
+        """Yield each value read back, with the planned one and the place it was read from."""
         cpu, cpuset, memory, pids = map(self._place_of, ("cpu", "cpuset", "memory", "pids"))
         # The kernel rounds down to its own page, which is 64 KiB on some machines.
         memory_bytes = self._slice.memory_bytes - self._slice.memory_bytes % os.sysconf("SC_PAGE_SIZE")
@@ -178,7 +178,7 @@ class CgroupBackend(Backend):
         try:
             live.make()
         except (OSError, ValueError) as error:
-            # A cgroup that cannot be removed now is close's business; the first reason counts.
+            # A cgroup that cannot be removed now is left to close(); the first reason counts.
             if not isinstance(error, FileExistsError):
                 with contextlib.suppress(NotIsolatedError):
                     live.remove()
@@ -199,13 +199,12 @@ class CgroupBackend(Backend):
         raise NotImplementedError
 
     def _slice(self, path: str, slice_: Slice) -> CgroupSlice:
-        """Return the slice at a path below the base, of which nothing is made yet."""
+        """Return the slice at a path below the base, before anything is made."""
         raise NotImplementedError
 
 
 def count(path: Path, *names: str) -> int | None:
-    """Return the number in a file, or the sum of those beside `names`; None where one is not counted: no reading fails
-    a launch."""
+    """Return the number in a file, or the sum beside `names`; None if one is not counted: no reading fails a launch."""
     try:
         numbers = [cgroupfs.field(path, name) for name in names] or [int(cgroupfs.read(path))]
     except (OSError, ValueError):
@@ -226,10 +225,10 @@ def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
 
 
 def pids_share(parent: Path, slices: int) -> int:
-    """Return the processes of one of so many slices below `parent`: an equal part of those free above them.
+    """Return the processes of one of `slices` slices below `parent`: an equal part of the number free above them.
 
-    Not so many that those of all slices reach a limit that all are under; one on this user's processes counts as such.
-    Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number, or for too small a part.
+    It keeps all slices together below every limit above them, this user's own limit included. Without any limit it is
+    PIDS_MAX. Raises OSError, and ValueError for a file that holds no number, or for too small a part.
     """
     rooms = [_room(file) for file in cgroupfs.above(parent, "pids.max")] + [user_room()]
     shares = [int(room * (1 - KEPT_BACK)) // slices for room in rooms if room is not None]
@@ -243,9 +242,10 @@ def pids_share(parent: Path, slices: int) -> int:
 
 
 def user_room() -> int | None:
-    """Return how many more processes this user may have, threads included; None where no limit holds (getrlimit(2)).
+    """Return the number of processes, threads included, that this user may add; None without a limit (getrlimit(2)).
 
-    The limit, RLIMIT_NPROC, is on all that a user runs, so that one tenant could use up its neighbours' part. Root is
+    The limit, RLIMIT_NPROC, covers everything of a user, so that one tenant could use up its neighbours' part. Root is
+    exempt from it, but not the root of a user namespace.
     exempt from it, but not the root of a user namespace.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -260,7 +260,7 @@ def _maps_all_users() -> bool:
 
 
 def _own_threads(pid: int) -> int:
-    """Return the threads of a process of this user, 0 of one that is gone or another's."""
+    """Return the threads of a process of this user, 0 if it is gone or another user's."""
     status = status_of(pid)
     return int(status["Threads"]) if status and status["Uid"].split()[0] == str(os.getuid()) else 0
 

@@ -1,4 +1,4 @@
-"""Processes that are stopped by signals: whether they are still, and where they run. Standard library only."""
+"""Processes stopped by signals: whether they are still, and their processors. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ STILL = frozenset("TtZX")
 
 
 def bind(pids: Iterable[int], processors: Sequence[int]) -> list[int]:
-    """Bind every thread of these processes, which are held still, to these processors; return those that hold of all of
-    them, in order."""
+    """Bind every thread of these stopped processes to these processors; return all their effective processors, in
+    order."""
     held = {*processors}
     for thread in [thread for pid in pids for thread in numbered(Path(f"/proc/{pid}/task"))]:
         with contextlib.suppress(ProcessLookupError):
@@ -25,7 +25,7 @@ def bind(pids: Iterable[int], processors: Sequence[int]) -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children of all threads of a process (proc_pid_task(5)); none where the kernel does not list them."""
+    """Return the children of all threads of a process (proc_pid_task(5)); none if the kernel does not list them."""
     threads = (Path(f"/proc/{pid}/task/{thread}/children") for thread in numbered(Path(f"/proc/{pid}/task")))
     return [int(word) for file in threads for word in read_text(file).split()]
 
@@ -33,11 +33,11 @@ def children_of(pid: int) -> list[int]:
 def is_still(pid: int) -> bool:
     """Return whether no thread of a process does anything."""
     busy = {_state(thread) for thread in numbered(Path(f"/proc/{pid}/task"))} - STILL
-    # Behind vfork(2) a process waits in the kernel until its child becomes another program, which is stopped itself.
+    # After vfork(2) a process waits in the kernel until its child becomes another program, and the child is stopped.
     return not busy or (busy == {"D"} and any(_state(child) in "Tt" for child in children_of(pid)))
 
 
 def _state(pid: int) -> str:
-    """Return the state of a thread, of one that is gone that of the dead."""
+    """Return the state of a thread; the state of a dead one if it is gone."""
     process = process_of(pid)
     return "X" if process is None else process.state

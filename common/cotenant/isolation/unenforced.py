@@ -29,8 +29,8 @@ from cotenant.isolation.stopped import bind, is_still
 class UnenforcedSlice(LiveSlice):
     """A slice in name only: processors by affinity, or nothing at all.
 
-    SIGSTOP holds still the family that it begins with, and all that descend from it. A search for the tenant's marker
-    in all of /proc would be too much for every border of a block.
+    SIGSTOP freezes the family given at the start, and all its descendants. A search for the tenant's marker in all of
+    /proc would take too long at every border of a block.
     """
 
     def __init__(self, run: RunName, tenant: int, entry: SliceEntry) -> None:
@@ -57,10 +57,10 @@ class UnenforcedSlice(LiveSlice):
         self._signal(self._family.living(), signal.SIGSTOP)
 
     def frozen(self) -> bool:
-        """Return whether every thread is still. A process that was forked just before that is sent SIGSTOP, too."""
+        """Return whether every thread is still. A process forked just before that is sent SIGSTOP, too."""
         if not all(map(is_still, self._family.living())):
             return False
-        # A process that is still forks no more: the last look finds nothing new.
+        # Stopped processes fork no more: the last look finds nothing new.
         new = self._family.look()
         self._signal(new, signal.SIGSTOP)
         return not new
@@ -82,7 +82,7 @@ class UnenforcedSlice(LiveSlice):
         kill_marked(self._run, self._tenant)
 
     def remove(self) -> None:
-        """Nothing was made."""
+        """Do nothing: nothing was made."""
 
     @staticmethod
     def _signal(pids: Iterable[int], number: signal.Signals) -> None:
@@ -91,7 +91,7 @@ class UnenforcedSlice(LiveSlice):
 
 
 class NoIsolation(Backend):
-    """Copies as they come: the case where everybody just starts."""
+    """Copies without any limits, as if each was just started."""
 
     name = "none"
     unenforced: tuple[str, ...] = ("processors", "nodes", "memory", "swap", "pids")

@@ -1,4 +1,4 @@
-"""Backend `v1`: one directory per controller, direct writes. Small on purpose: v2 is where hosts are.
+"""Backend `v1`: one directory per controller, direct writes. Small on purpose, as most hosts have v2.
 
 A run lives in `/cotenant.<login>/<pid>-<start>-<namespace>` of each hierarchy, a tenant's slice in `t<i>` below
 that. A v2 hierarchy beside them is left alone.
@@ -22,7 +22,7 @@ from cotenant.procfs import format_list
 NEEDED = ("cpuset", "memory")
 WANTED = ("cpu", "cpuacct", "freezer", "pids")
 CPU_SHARES = 1024
-"""The weight of a new cgroup, and of a process outside of any, where processor time is shared out."""
+"""The weight of a new cgroup, and of a process outside of any, for sharing processor time."""
 COUNTED = {
     "memory_peak_bytes": ("memory", "memory.max_usage_in_bytes"),
     "memory_cache_bytes": ("memory", "memory.stat", "total_active_file", "total_inactive_file"),
@@ -53,7 +53,7 @@ class V1Slice(CgroupSlice):
         cgroupfs.write(at["cpuset"] / "cpuset.cpus", format_list(self._slice.processors))
         cgroupfs.write(at["cpuset"] / "cpuset.mems", format_list(self._slice.nodes))
         cgroupfs.write(at["memory"] / "memory.limit_in_bytes", str(self._slice.memory_bytes))
-        # Memory first: memory and swap together may not be less.
+        # Memory first: the limit on memory and swap together may not be below it.
         if self._swap() is not None:
             cgroupfs.write(at["memory"] / "memory.memsw.limit_in_bytes", str(self._slice.memory_bytes))
         if "pids" in at:
@@ -64,9 +64,9 @@ class V1Slice(CgroupSlice):
             self._weigh(at["cpu"].parent)
 
     def _weigh(self, run: Path) -> None:
-        """Have a run weigh as much as its tenants: time is shared out level by level, first with the host's others.
+        """Make a run weigh as much as its tenants: time is shared level by level, first with the host's others.
 
-        A base that was made for us has the weight that its owner gave it.
+        A base that was made for us keeps the weight that its owner gave it.
         """
         shares = CPU_SHARES * sum(level.is_dir() for level in run.iterdir())
         for level in (run, *([run.parent] if run.parent.name.startswith(OURS) else [])):
@@ -80,7 +80,7 @@ class V1Slice(CgroupSlice):
         return self._count("memory", "memory.usage_in_bytes")
 
     def _read_back(self) -> ReadBack:
-        """Ask for the value in force, where the kernel can say it: a file may accept more than its parent grants."""
+        """Read the values in force, if the kernel can tell: a file may accept more than its parent grants."""
         at = self._at
         limit = int(cgroupfs.read(at["memory"] / "memory.limit_in_bytes"))
         above = cgroupfs.field(at["memory"] / "memory.stat", "hierarchical_memory_limit")
@@ -110,14 +110,14 @@ class V1Slice(CgroupSlice):
         return self._at.get(controller, self._at["memory"])
 
     def _throttled(self) -> Throttled:
-        """Ask the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
-        own = self._at.get("cpu", self._place_of("cpuacct"))
-        stats = [*cgroupfs.above(own, "cpu.stat")] or [directory / "cpu.stat" for directory in self._quotas]
+        """Read the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
+        place = self._at.get("cpu", self._place_of("cpuacct"))
+        stats = [*cgroupfs.above(place, "cpu.stat")] or [directory / "cpu.stat" for directory in self._quotas]
         return throttled(stats, "throttled_time", 1)
 
 
 class V1(CgroupBackend):
-    """Slices in the v1 hierarchies at `mounts`: controller -> where our base lies, the mount point as a rule."""
+    """Slices in the v1 hierarchies at `mounts`: controller -> the place of our base, usually the mount point."""
 
     name = "v1"
 
@@ -160,7 +160,7 @@ class V1(CgroupBackend):
         return tuple(path for run in runs for path in self._group(str(run)).directories if path.is_dir())
 
     def clear_run(self, run: str) -> None:
-        """Kill everything in a run, remove its directories, and the base where that was its last run.
+        """Kill everything in a run, remove its directories, and the base if that was its last run.
 
         Raises NotIsolatedError.
         """
@@ -174,7 +174,7 @@ class V1(CgroupBackend):
                     base.rmdir()
 
     def thaw_run(self, run: str) -> None:
-        """Let everybody in a run go on."""
+        """Let all processes in a run go on."""
         self._group(run).thaw_all()
 
     def _make_run(self, run: str) -> None:
@@ -182,7 +182,7 @@ class V1(CgroupBackend):
         for directory in group.directories:
             try:
                 self._make_directory(directory)
-            except FileNotFoundError:  # The base went with its last run while we looked.
+            except FileNotFoundError:  # The base went with its last run meanwhile.
                 self._make_directory(directory)
         _inherit_cpuset(group.at["cpuset"].parent)
         _inherit_cpuset(group.at["cpuset"])
@@ -191,7 +191,7 @@ class V1(CgroupBackend):
         return V1Slice(self._group(path), slice_, self._quotas)
 
     def _make_directory(self, directory: Path) -> None:
-        """Make a run's directory, and the base where that is ours to make."""
+        """Make a run's directory, and the base if that is ours to make."""
         if self._is_ours():
             with contextlib.suppress(FileExistsError):
                 cgroupfs.make(directory.parent)
@@ -207,7 +207,7 @@ class V1(CgroupBackend):
         return self._base.rpartition("/")[2].startswith(OURS)
 
     def _refusal(self, mount: Path) -> str | None:
-        """Return why a run cannot be made in the hierarchy mounted there, or None where it can."""
+        """Return why a run cannot be made in the hierarchy mounted there, None if it can."""
         base = mount / self._base
         if not base.is_dir():
             if not self._is_ours() or not base.parent.is_dir():

@@ -1,7 +1,7 @@
 """Backend `v2`: one directory a slice, below our own delegated cgroup.
 
-A run lives in `cotenant.<login>/<pid>-<start>-<namespace>` below the cgroup that we were started in, a slice in `t<i>`
-below that.
+A run lives in `cotenant.<login>/<pid>-<start>-<namespace>` below the cgroup in which we were started, a slice in
+`t<i>` below that.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class V2Slice(CgroupSlice):
         controllers: Set[str],
         oom_group: bool,
     ) -> None:
-        """`controllers`: those that its parent hands down. `oom_group`: out of memory, all of it ends."""
-        # Without cpusets it binds itself: a tenant could undo that, and `unenforced` says so.
+        """`controllers`: the ones its parent hands down. `oom_group`: out of memory, all of its processes end."""
+        # Without cpusets it binds itself, which a tenant could undo; `unenforced` says so.
         super().__init__(V2Group(directory), slice_, set_affinity="cpuset" not in controllers)
         self._directory = directory
         self._controllers = controllers
@@ -67,7 +67,7 @@ class V2Slice(CgroupSlice):
             self._write("cpuset.mems", format_list(self._slice.nodes))
         self._write("memory.max", str(self._slice.memory_bytes))
         for name, text in (("memory.swap.max", "0"), ("memory.oom.group", self._oom_group)):
-            # Without swap accounting the backend says so; before Linux 4.19 the runner alone ends the rest of a group.
+            # Without swap accounting the backend reports swap; before Linux 4.19 only the runner ends all of a group.
             if (self._directory / name).exists():
                 self._write(name, text)
         if "pids" in self._controllers:
@@ -96,7 +96,7 @@ class V2Slice(CgroupSlice):
         return throttled(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)
 
     def _read_back(self) -> ReadBack:
-        """Ask for the value in force: a file may accept more than its parent grants."""
+        """Read the values in force: a file may accept more than its parent grants."""
         at, cpusets = self._directory, "cpuset" in self._controllers
         limits = [cgroupfs.read(file) for file in cgroupfs.above(at, "memory.max")]
         memory_bytes = min((int(limit) for limit in limits if limit != "max"), default=None)
@@ -143,7 +143,7 @@ class V2(CgroupBackend):
         self._controllers: frozenset[str] = frozenset()
         self.unenforced: tuple[str, ...] = ()
         if self._tree is not None:
-            with contextlib.suppress(OSError):  # The probe says so.
+            with contextlib.suppress(OSError):  # The probe reports it.
                 self._hold(self._tree.top, controllers(self._tree.top / "cgroup.controllers"))
 
     def probe(self) -> Refusal | None:
@@ -158,7 +158,7 @@ class V2(CgroupBackend):
         return self._refusal_of_scope(self._tree, refusal) if scope.may_be_asked_for(self._mounts) else refusal
 
     def _refusal_of_scope(self, tree: Tree, here: Refusal) -> Refusal | None:
-        """Return why not even a scope of systemd's would serve, as where we are does not."""
+        """Return why not even a scope of systemd's would serve, given that the present cgroup does not."""
         if (refusal := scope.refusal(self._mounts)) is not None:
             return Refusal(f"{here.reason}, and {refusal.reason}", refusal.remedy or here.remedy)
         handed = scope.offered(self._mounts)
@@ -179,12 +179,12 @@ class V2(CgroupBackend):
     def sweep(self) -> list[str]:
         """Kill and remove the runs of this owner whose runner is dead; return their names.
 
-        A scope of systemd's has its own home, so all are looked for. Raises NotIsolatedError.
+        A scope of systemd's has its own home, so all homes are searched. Raises NotIsolatedError.
         """
         swept = []
         for tree in self._trees():
             for run in tree.runs():
-                # Anybody may give a cgroup of theirs our name, and have in it who cannot be moved.
+                # Any user may name a cgroup like ours, and keep processes in it that cannot be moved.
                 if is_own(tree.run(str(run))) and tree.is_dead(run):
                     tree.clear_run(str(run))
                     swept.append(str(run))
@@ -218,7 +218,7 @@ class V2(CgroupBackend):
                     yield Tree(home.parent, home)
 
     def _hold(self, level: Path, handed: frozenset[str]) -> None:
-        """Know which resources slices get. The root of all has no files that could say it of swap."""
+        """Note the resources that slices get. The root of the hierarchy has no files that could tell about swap."""
         self._controllers = handed
         no_swap = (level / "memory.max").exists() and not (level / "memory.swap.max").exists()
         lacking = {"processors": "cpuset", "nodes": "cpuset", "memory": "memory", "pids": "pids"}
@@ -246,9 +246,9 @@ class V2(CgroupBackend):
         return None
 
     def _is_delegated(self, top: Path) -> bool:
-        """A base by name is its namer's business, a scope that we have asked for is ours.
+        """A base given by name is the user's business, a scope that we asked for is ours.
 
-        Without systemd root decides, and its owner: nobody takes back what root has given to a user.
+        Without systemd, root and the cgroup's owner decide: what root gave to a user is not taken back.
         """
         if self._named or is_marked(top) or scope.is_inside():
             return True
@@ -256,12 +256,12 @@ class V2(CgroupBackend):
 
 
 def _tree(mounts: Mounts, base: str | None) -> Tree | None:
-    own = mounts.own.get(V2_HIERARCHY)
+    level = mounts.own.get(V2_HIERARCHY)
     if base is None:
-        return None if own is None else Tree(own, own / default_base())
+        return None if level is None else Tree(level, level / default_base())
     if mounts.v2 is None:
         return None
     home = mounts.v2 / base
-    # One that is there may have been made for us, and those above it are not ours to divide.
+    # An existing one may have been made for us, and the cgroups above it are not ours to divide.
     is_made_by_us = home.name.startswith(OURS) and not home.is_dir()
     return Tree(home.parent if is_made_by_us else home, home)

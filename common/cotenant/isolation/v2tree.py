@@ -1,7 +1,7 @@
-"""Where runs live in the v2 hierarchy: the levels that hand controllers down, and the leaf for the runner itself.
+"""The place of runs in the v2 hierarchy: the levels that hand controllers down, and the leaf for the runner itself.
 
 A v2 cgroup that hands controllers to its children may hold no process itself (EBUSY). So a runner that lives in the
-cgroup that it is to divide first moves into a leaf of its run, with its own children and nobody else, and back at the
+cgroup to be divided first moves into a leaf of its run, with its own children and no other process, and back at the
 end. The order is: move, enable from the top down; disable from the bottom up, move back.
 """
 
@@ -26,7 +26,7 @@ from cotenant.text import listed
 ESSENTIAL = ("memory",)
 """Without it there is no slice."""
 NEEDED = (*ESSENTIAL, "cpuset")
-"""Without a cpuset there is part of one: where it is offered, it has to be had."""
+"""Without a cpuset a slice is partial: if offered, it is required."""
 WANTED = ("pids", "cpu", "io")
 LEAF = "runner"
 MOVES = 100
@@ -43,7 +43,7 @@ SYSTEMD = Path("/run/systemd/system")
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """`home` is the parent of runs; `top`, it or its parent, is the highest cgroup that is divided for them."""
+    """`home` is the parent of runs; `top`, the home or its parent, is the highest cgroup that is divided for them."""
 
     top: Path
     home: Path
@@ -61,9 +61,9 @@ class Tree:
         return runs_below([self.home])
 
     def is_dead(self, run: RunName) -> bool | None:
-        """Whether a run's runner is dead; None where nothing shows it.
+        """Whether a run's runner is dead; None if nothing shows it.
 
-        Of one that cannot be seen from here its leaf shows it: nobody lives there after it, and after its reaper.
+        If the runner cannot be seen from here, its leaf shows it, which is empty after the runner and its reaper.
         """
         alive, leaf = run.alive, self.run(str(run)) / LEAF
         if alive is None and leaf.is_dir():
@@ -80,12 +80,12 @@ class Tree:
         return list(dict.fromkeys([self.top, self.home, self.run(name)]))
 
     def strangers(self) -> list[int]:
-        """Return the processes in our way, which are not ours to move. Raises OSError."""
+        """Return the processes in the way that are not ours to move. Raises OSError."""
         levels = dict.fromkeys([self.top, self.home])
         return [pid for level in levels if not is_root(level) for pid in divided(level, ours=False)]
 
     def raise_run(self, name: str) -> frozenset[str]:
-        """Make a run's cgroup with all that is above it; return the controllers that its slices get. Raises OSError."""
+        """Make a run's cgroup with all above it; return the controllers that its slices get. Raises OSError."""
         if self.is_ours:
             with contextlib.suppress(FileExistsError):
                 cgroupfs.make(self.home)
@@ -99,13 +99,13 @@ class Tree:
         return controllers(levels[-1] / "cgroup.subtree_control")
 
     def clear_run(self, name: str) -> None:
-        """Kill everything in a run but us, move us back where we came from, remove it. Raises NotIsolatedError."""
+        """Kill everything in a run but this process, move it back, remove the run. Raises NotIsolatedError."""
         run = self.run(name)
         try:
             kill_all(self._slices(name))
-            # Before we leave: a slice whose tenant has divided it keeps the run from taking its controllers back.
+            # Before we leave: a slice divided by its tenant keeps the run from taking its controllers back.
             for slice_ in self._slices(name):
-                with contextlib.suppress(NotIsolatedError):  # It is tried again below, and said then.
+                with contextlib.suppress(NotIsolatedError):  # Tried again below, and reported then.
                     slice_.remove()
             if (run / LEAF).is_dir():
                 self._leave(name)
@@ -118,7 +118,7 @@ class Tree:
                 self.home.rmdir()
 
     def thaw_run(self, name: str) -> None:
-        """Let everybody in a run go on."""
+        """Let all processes in a run go on."""
         for slice_ in self._slices(name):
             slice_.thaw_all()
 
@@ -128,33 +128,33 @@ class Tree:
         return [V2Group(path) for path in below if path.name != LEAF]
 
     def _clear_level(self, level: Path, leaf: Path) -> None:
-        """Move our processes from a level into the leaf, until nothing is forked behind our back."""
+        """Move our processes from a level into the leaf, until no new ones are forked meanwhile."""
         for _ in range(MOVES):
             if strangers := divided(level, ours=False):
-                who = listed(map(described, strangers), 3)
-                raise NotIsolatedError(f"{who} live in {level}, and are not ours to move")
-            own = divided(level, ours=True)
-            if not own:
+                names = listed(map(described, strangers), 3)
+                raise NotIsolatedError(f"{names} live in {level}, and are not ours to move")
+            pids = divided(level, ours=True)
+            if not pids:
                 return
             with contextlib.suppress(FileExistsError):
                 cgroupfs.make(leaf)
-            _move(own, leaf)
+            _move(pids, leaf)
         raise NotIsolatedError(f"processes keep appearing in {level}")
 
     def _leave(self, name: str) -> None:
-        """Empty a run's leaf: processes with the run's marker end; who else is there came from the top, and goes back.
+        """Empty a run's leaf: processes with the run's marker end; the others came from the top, and go back.
 
-        These are we ourselves, and in a dead run's leaf also the processes that its shell had started before it.
+        The others are this process, and in a dead run's leaf also processes that its shell had started before it.
         """
         leaf = self.run(name) / LEAF
         if divided(leaf, ours=False):
             kill_marked(name)
-        # Where nobody of us is inside, another run may need the controllers that the top hands down.
+        # If none of our processes is inside, another run may need the controllers that the top hands down.
         with contextlib.nullcontext() if divided(leaf, ours=True) else contextlib.suppress(OSError):
             for level in reversed(self.levels(name)):
                 _disable(level)
         deadline = time.monotonic() + LEAVE_WAIT_S
-        # 0 is one of another PID namespace: nothing names it to the kernel.
+        # 0 stands for a process of another PID namespace, which the kernel cannot be told to move.
         while pids := [pid for pid in cgroupfs.pids(leaf) if pid]:
             if time.monotonic() > deadline:
                 raise NotIsolatedError(f"{listed(map(described, pids), 3)} do not leave {leaf}")
@@ -177,7 +177,7 @@ def is_marked(directory: Path) -> bool:
 
 
 def is_own(directory: Path) -> bool:
-    """Whether this user has made a cgroup; not of one that is gone."""
+    """Whether this user has made a cgroup; false if it is gone."""
     try:
         return directory.stat().st_uid == os.geteuid()
     except OSError:
@@ -190,23 +190,23 @@ def is_root(directory: Path) -> bool:
 
 
 def divided(directory: Path, ours: bool) -> list[int]:
-    """Return the processes directly in a cgroup that are ours, or those that are not. Raises OSError.
+    """Return the processes directly in a cgroup that are ours, or the others. Raises OSError.
 
-    Ours are this process and its descendants; nobody else is ever moved.
+    Ours are this process and its descendants; no other is ever moved.
     """
     return [pid for pid in cgroupfs.pids(directory) if is_ours(pid) == ours]
 
 
 def is_ours(pid: int) -> bool:
-    """Whether a process is this one or descends from it; 0 is one of another PID namespace."""
-    own = os.getpid()
-    while pid > 1 and pid != own:
+    """Whether a process is this one or descends from it; 0 stands for one of another PID namespace."""
+    ourselves = os.getpid()
+    while pid > 1 and pid != ourselves:
         pid = parent_of(pid) or 0
-    return pid == own
+    return pid == ourselves
 
 
 def controllers(file: Path) -> frozenset[str]:
-    """Return the names in a list of controllers; none where there is no such cgroup. Raises OSError."""
+    """Return the names in a list of controllers; none if there is no such cgroup. Raises OSError."""
     return frozenset((cgroupfs.read_or_none(file) or "").split())
 
 
@@ -219,7 +219,7 @@ def homes(top: Path, name: str) -> Iterator[Path]:
 
 
 def _enable(level: Path) -> None:
-    """Hand the controllers down one by one, so that a refusal names its own; a wanted one is done without."""
+    """Hand the controllers down one by one, so that a refusal names its own; wanted ones are optional."""
     offered = controllers(level / "cgroup.controllers")
     handed = controllers(level / "cgroup.subtree_control")
     for name in (*NEEDED, *WANTED):

@@ -1,4 +1,4 @@
-"""One launch over several nodes: what the runner of each tells its ranks, and rank 0 tells of the other nodes."""
+"""One launch over several nodes: facts from each runner to its ranks, and from rank 0 about the other nodes."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from cotenant.results.decoded import list_of, mapping_of
 Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 
-def waiting_s(starts: Sequence[PlannedLaunch], start: PlannedLaunch, limits: Limits) -> float:
-    """Return the seconds that a node waits for node 0 at the most: launches before this one may have no part here."""
-    before = starts[: [each.key for each in starts].index(start.key)]
+def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Limits) -> float:
+    """Return the most seconds that a node waits for node 0: launches before this one may have no part here."""
+    before = starts[: [each.key for each in starts].index(launch.key)]
     absent = itertools.takewhile(lambda each: each.follows is None, reversed(before))
     return limits.ready_limit_s + sum(limits.of_job(each.timeout_s).timeout_s for each in absent)
 
 
-def node_variable(suite: PreparedSuite, start: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
+def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
     """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back.
 
-    All have to be READY within `ready_s`; another node waits so long for node 0.
+    All have to be READY within `ready_s`; another node waits up to `wait_s` for node 0.
     """
     cluster, options = suite.options.cluster, suite.options
     assert cluster is not None
-    # Those of --resume without each host's own.
+    # The conditions of --resume without each host's own.
     conditions = conditions_of(options, suite.starts, "") | {"--uid": str(options.uid)}
     del conditions["the slices"]
     keys = [each.key for each in suite.starts]
@@ -47,14 +47,14 @@ def node_variable(suite: PreparedSuite, start: PlannedLaunch, ready_s: float, wa
     def variable(spec: TenantSpec, read_back: ReadBack) -> dict[str, str]:
         facts = {
             "node": cluster.node,
-            "nodes": start.cell.nodes or cluster.nodes,
+            "nodes": launch.cell.nodes or cluster.nodes,
             "hostname": socket.gethostname(),
             "boot": boot_id(),
-            "index": keys.index(start.key),
-            "launch": start.label,
+            "index": keys.index(launch.key),
+            "launch": launch.label,
             "conditions": conditions,
             "ready_s": ready_s,
-            "ready_by_s": time.monotonic() + (wait_s if start.follows else ready_s),
+            "ready_by_s": time.monotonic() + (wait_s if launch.follows else ready_s),
             "isolation": enclosed(spec, read_back, suite.backend, 1),
             "slurm": held(),
         }
@@ -64,7 +64,7 @@ def node_variable(suite: PreparedSuite, start: PlannedLaunch, ready_s: float, wa
 
 
 def enclosed(spec: TenantSpec, read_back: ReadBack, backend: Backend, sharers: int) -> dict[str, Any]:
-    """Return the facts on a tenant's slice as it was made; so many `sharers` had its processors."""
+    """Return the facts on a tenant's slice as it was made; `sharers` tenants had its processors."""
     return {
         "backend": backend.name,
         "planned": expected(spec.slice),
@@ -74,6 +74,6 @@ def enclosed(spec: TenantSpec, read_back: ReadBack, backend: Backend, sharers: i
 
 
 def other_nodes(tenant: TenantResult) -> list[dict[str, Any]]:
-    """Return what rank 0 said of the other nodes of its launch."""
+    """Return the facts that rank 0 sent about the other nodes of its launch."""
     said = tenant.ranks[0].work.get("nodes") if 0 in tenant.ranks else None
     return [dict(mapping_of(node)) for node in list_of(said)]

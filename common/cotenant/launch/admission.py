@@ -59,7 +59,7 @@ def is_within(tenant: Tenant, pid: int) -> bool:
 
 
 def most_connections(tenants: int) -> int:
-    """Return how many connections a tenant may hold at once, so that descriptors are left for the others.
+    """Return the number of connections a tenant may hold at once, so that descriptors are left for the others.
 
     A rank takes two descriptors: its connection, and one to see its end.
     """

@@ -14,15 +14,15 @@ from cotenant.launch.tenant import Tenant, ranks_of
 from cotenant.stats.budget import MOST_REPEAT, Amount, lasting, range_ns, steady_ns
 
 SLACK = 4.0
-"""A tenant of a mix may observe for so many times the expected load: its warm-up was timed while neighbours came and
-went, so that the end cannot be computed and is awaited."""
+"""A tenant of a mix may observe for this many times the expected load: its warm-up was timed while neighbours came
+and went, so that the end cannot be computed and is awaited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The amount that a tenant measures: at `least` that of a launch of equal tenants, at `most` the one in its GO.
+    """The amount that a tenant measures: `least` as in a launch of equal tenants, `most` in its GO.
 
-    So many of the most observations are for its turn `alone`, behind the others.
+    `alone` of the most observations are for its turn alone, after the others.
     """
 
     least: Amount
@@ -49,7 +49,9 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     least = {cell: limits.given(of_cell) for cell, of_cell in ranks.items()}
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
-    of_batch_ns = {cell: range_ns(rank.ready.warm_up_ns for rank in of if rank.ready) for cell, of in ranks.items()}
+    of_batch_ns = {
+        cell: range_ns(rank.ready.warm_up_ns for rank in members if rank.ready) for cell, members in ranks.items()
+    }
     load_ns = max(least[cell].batches * (slowest_ns or 0) for cell, (_, slowest_ns) in of_batch_ns.items())
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
@@ -63,10 +65,10 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
 
 
 def going_on(given: Mapping[int, Allowance], goers: Sequence[Tenant]) -> dict[int, Allowance]:
-    """Return the amounts, with more observations of the tenants that go on alone: so many that none runs out of them.
+    """Return the amounts, with more observations for the tenants that go on alone, so that none runs out of them.
 
-    One of several ranks cannot be told to end early, and gets those of a turn alone, and a tenth for the time until the
-    others have made theirs.
+    A tenant of several ranks cannot be told to end early, and gets the observations of a turn alone, and a tenth more
+    for the time until the others have made theirs.
     """
     more = dict(given)
     for tenant in goers:
@@ -109,7 +111,7 @@ def _room(tenants: Sequence[Tenant], limits: Limits, left_s: float) -> Room | st
     if any(tenant.live.held_by is None for tenant in tenants):
         return "nothing here can hold a user still: the kernel's freezer is missing"
     if any(tenant.several for tenant in tenants):
-        return "a user is of several processes, which wait for each other"
+        return "a user has several processes, which wait for each other"
     steps_ns = {
         tenant.index: step_ns
         for tenant in tenants

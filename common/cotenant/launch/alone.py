@@ -1,5 +1,5 @@
-"""Turns alone at the end of a launch without blocks: once all are measured together, a tenant of each kind goes on for
-a few seconds in the same processes, while nobody else runs.
+"""Turns alone at the end of a launch without blocks: once all are measured together, a tenant of each kind goes on
+alone for a few seconds in the same processes.
 
 All others get STOP and leave; tenants whose turns are still to come are held still.
 """
@@ -25,9 +25,9 @@ from cotenant.results.record import Observed
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
-"""Seconds that the observations of a turn alone last, and the most seconds of as many as an interval takes."""
+"""Seconds that the observations of a turn alone last, and the most seconds if an interval needs more of them."""
 LEAST_OBSERVATIONS = 2
-"""However long they are: of a single one nobody knows whether another would agree."""
+"""Even if they are long: a single one does not show whether another would agree."""
 LEAVING_S = 5.0
 """The seconds within which tenants usually leave after STOP."""
 RECENT = 9
@@ -54,7 +54,7 @@ class TurnAlone:
 
 @dataclass(frozen=True, slots=True)
 class WentOn:
-    """The end of a launch: when the part of all tenants was over, who went on alone, and why others could not."""
+    """The end of a launch: the time when all were measured, the turns alone, and why others could not have one."""
 
     together_ns: int
     turns: Mapping[int, TurnAlone] = field(default_factory=dict)
@@ -69,8 +69,8 @@ def one_of_each_kind(slices: Sequence[Slice], machine: Machine, cells: Sequence[
 
 
 def observations_alone(observation_ns: float) -> int:
-    """Return about how many observations of this length a turn has: as many as fill two seconds, those of an interval
-    if these last for no longer than ten, and never fewer than two."""
+    """Return the approximate number of observations of this length in a turn: as many as fill two seconds, as an
+    interval needs if these last for no longer than ten, and never fewer than two."""
     wanted = max(INTERVAL_OBSERVATIONS, math.ceil(QUICK_KEPT_S * 1e9 / observation_ns))
     return max(LEAST_OBSERVATIONS, min(wanted, int(QUICK_MOST_S * 1e9 / observation_ns)))
 
@@ -116,7 +116,7 @@ class AloneTurns:
         return WentOn(self.together_ns, self._turns, self._missed)
 
     def look(self) -> list[Tenant]:
-        """Begin or end a turn if it is time; return the tenants whose launch is over by that."""
+        """Begin or end a turn if it is time; return the tenants whose launch is over then."""
         now_ns = time.perf_counter_ns()
         is_late, self._looked_ns = now_ns > self._looked_ns + LATEST_NS, now_ns
         if self._tenant is None:
@@ -141,7 +141,7 @@ class AloneTurns:
         return [] if tenant.lost else [tenant]
 
     def release(self, tenant: Tenant) -> None:
-        """Let a tenant that is held still go on; one that is not is left as it is."""
+        """Thaw a tenant that is frozen; leave any other as it is."""
         held_ns = self._held_ns.pop(tenant.index, None)
         if held_ns is not None:
             with contextlib.suppress(OSError):
@@ -156,7 +156,7 @@ class AloneTurns:
                 self._missed[tenant.index] = "it ended before its turn alone"
                 continue
             if not held:
-                self._missed[tenant.index] = "a user whose turn was to come was not held still"
+                self._missed[tenant.index] = "another user was not held still before its turn"
             self.release(tenant)
             on_devices = bool(tenant.spec.slice.accelerators)
             self._from_ns = now_ns + (AFTER_THAW_ON_DEVICES_NS if on_devices else AFTER_THAW_NS)
@@ -172,7 +172,7 @@ class AloneTurns:
         if left_s < 0:
             return "--timeout leaves no time to observe it alone"
         if (self._waiting or tenant.several) and tenant.live.held_by is None:
-            return "nothing here can hold it still until nobody else runs"
+            return "nothing here can hold it still until no other user runs"
         return ""
 
     def _hold(self, tenant: Tenant) -> None:
@@ -214,10 +214,10 @@ def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
     processors = {processor.id: processor for processor in machine.processors}
     kinds = defaultdict(list)
     for slice_ in slices:
-        own = [processors[number] for number in slice_.processors]
+        of_slice = [processors[number] for number in slice_.processors]
         kind = (
-            len({processor.core for processor in own}),
-            tuple(sorted((processor.kind, processor.cache_bytes) for processor in own)),
+            len({processor.core for processor in of_slice}),
+            tuple(sorted((processor.kind, processor.cache_bytes) for processor in of_slice)),
             len(slice_.nodes),
             slice_.memory_bytes,
             tuple((device.name, device.memory_bytes, device.node in slice_.nodes) for device in slice_.accelerators),

@@ -37,7 +37,7 @@ SEARCH_PART, LAUNCH_PART = 0.35, 0.07
 """Shares of the budget for the measuring of the search, and of each confirming launch."""
 CONFIRMING_ROUNDS = 12
 ROOM = 1.5
-"""A search launches so many times the users that processors seem to carry."""
+"""A search launches this many times the users that processors seem to carry."""
 FIRST_MOST, MOST_USERS = 16, 512
 """The most users in each slice of the first launch of a search, and the most that are ever tried."""
 BUSY = 0.9
@@ -57,12 +57,12 @@ class CapacityRun:
     requirement: Requirement
     budget_s: float
     most: int | None = None
-    """The most users to try, if a person has set that."""
+    """The most users to try, if the user of the command set it."""
     now_s: Callable[[], float] = time.monotonic
     _found: Carried = field(init=False)
     _until_s: float = field(default=0.0, init=False)
     _last_s: dict[int, float] = field(default_factory=dict, init=False)
-    """Seconds that the last launch of so many users took."""
+    """Seconds that the last launch with a number of users took."""
 
     def __post_init__(self) -> None:
         self._found = Carried(self.label, self.requirement, step=self.launches.step)
@@ -90,7 +90,7 @@ class CapacityRun:
         limit = self._allowed if memory_users is None else min(self._allowed, memory_users)
         if not limit:
             raise NoAnswerError(
-                "Memory does not hold a single user." if memory_users == 0 else "No user is to be tried."
+                "Memory does not hold a single user." if memory_users == 0 else "No number of users is left to try."
             )
         search, limit = self._search(alone, limit)
         self._note(searched=(*search.estimates,))
@@ -107,7 +107,7 @@ class CapacityRun:
     def _most(self, alone: AloneUse) -> int | None:
         """Return the most users that memory holds, each with the peak of one alone; None if that is unknown."""
         if alone.peak_bytes is None or not self.launches.holds_memory():
-            self.launches.tell("memory is not held here: nobody knows how many users it carries")
+            self.launches.tell("memory is not limited here: how many users it carries is unknown")
             return None
         numbers = range(self.launches.step, MOST_USERS + 1, self.launches.step)
         held = bisect.bisect_left(numbers, True, key=lambda users: self.launches.holds(users, alone) is None)
@@ -134,7 +134,7 @@ class CapacityRun:
                 residents = min(limit, 2 * residents)
                 continue
             began_s = self.now_s()
-            self.launches.tell(f"searching: one launch of {many(residents, 'user')}, of whom some are awake at a time")
+            self.launches.tell(f"searching: one launch of {many(residents, 'user')}, of which some are awake at a time")
             use = self._launched(residents, search, left_s)
             left_s -= self.now_s() - began_s
             if use.out_of_memory:
@@ -180,7 +180,7 @@ class CapacityRun:
 
     def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
         users, why, missing_s = confirming.users, "", None
-        # A single user that is held from the outset has no launch but that alone.
+        # A single user that holds from the outset has no launch but its own.
         busy = alone.busy if users == 1 and users not in uses else uses.get(users, CrowdUse()).busy
         by_memory = confirming.has_tried_most and users < self._allowed
         by_processors = busy is not None and busy >= BUSY * alone.processors

@@ -33,7 +33,7 @@ WORKERS_FLAGS = ("--workers", "-j")
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """Return the executable: looked up beside the job file, then under `tasks/`, then in the checkout.
 
-    At last it is looked up by name among the benchmarks of other packages; `interpreter` runs such a file.
+    The last place is the benchmarks of other packages, by name; `interpreter` runs such a file.
     Raises CotenantError if it does not exist, or cannot be executed.
     """
     folders = [suite.parent, checkout / "tasks", checkout]
@@ -46,9 +46,9 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
             return path
     if (program := installed_program(cmd)) is not None:
         return program
-    known = installed_benchmarks()
-    known += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
-    remedy = did_you_mean(cmd.removeprefix("./"), known)
+    names = installed_benchmarks()
+    names += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
+    remedy = did_you_mean(cmd.removeprefix("./"), names)
     raise CotenantError(
         f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
         remedy or "A cmd is a path to an executable, or the name of an installed benchmark.",
@@ -77,7 +77,7 @@ def resolve_foreign(foreign: Foreign) -> Path:
 @functools.cache
 def callers_python(name: str) -> str:
     """Describe the Python that a command's first word is, else the one on the caller's PATH, which another program may
-    start; "" if there is none that answers."""
+    start; "" if none answers."""
     itself = re.fullmatch(r"python[\d.]*", Path(name).name)
     names = [name] if itself else ["python", "python3"]
     path = next(filter(None, (shutil.which(each, path=callers_path()) for each in names)), None)

@@ -21,7 +21,7 @@ from cotenant.stats.kept import Spent
 HELD_WITHIN_NS = 2_000_000_000
 """A process in a driver's call stops when the call returns; a tenant that takes longer than this makes a block void."""
 LATEST_NS = 1_000_000_000
-"""A block that lasted so much longer than planned was disturbed: the runner was stopped, or got no processor."""
+"""A block that lasted this much longer than planned was disturbed: the runner was stopped, or got no processor."""
 POLL_S = 0.0002
 REST = "rest"
 """The kind of a block for a tenant that is frozen in it."""
@@ -32,8 +32,8 @@ class Conducted:
     """A launch's blocks as they were carried out, in order, the times of borders, each tenant's use of processors.
 
     `complete` says whether it made all planned rounds. `spent` is by tenant, then by kind of block and the tenants that
-    ran, and empty if processor time is not counted. `unheld` says how often each tenant was not frozen in time. Of its
-    `residents` the meeting of `members` is evaluated.
+    ran, and empty if processor time is not counted. `unheld` counts how often each tenant was not frozen in time. Of
+    its `residents` the meeting of `members` is evaluated.
     """
 
     held_by: str
@@ -78,7 +78,7 @@ class Conductor:
         numbers: Mapping[int, int] | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """`count` returns each tenant's processor time in ns, without those whose time is not counted; `numbers` are
+        """`count` returns each tenant's processor time in ns, without tenants whose time is not counted; `numbers` are
         the steps in an observation of each."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
         self._slots = slots
@@ -136,12 +136,12 @@ class Conductor:
         self.conducted.passed[-1] = passed = self._passed(block)
         end_ns = passed.end_ns
         if self._is_late(block, end_ns):
-            # While the runner is stopped the reaper lets all go on: nobody is held for certain.
+            # While the runner is stopped the reaper thaws all tenants: none is certain to be frozen.
             self._unheld = [*self._frozen]
         running = dict.fromkeys(self._tenants, HOME) if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]
-        # Who was not held in time may still run.
+        # A tenant that was not frozen in time may still run.
         unheld = self._freeze([at for at in resting if at not in self._frozen or at in self._unheld], end_ns)
         self._add_up(block, end_ns)
         for index in moving:

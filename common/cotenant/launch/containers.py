@@ -1,6 +1,6 @@
 """Tenants in an image: their slices are made outside of it, and hold the processes of the container.
 
-An engine without a daemon starts a container in the caller's cgroups, which are those of the tenant's slice. The
+An engine without a daemon starts a container in the caller's cgroups, the cgroups of the tenant's slice. The
 containers of a daemon would be in the daemon's cgroups.
 """
 
@@ -24,7 +24,7 @@ Kind = Literal["singularity", "podman"]
 _SHM = "/dev/shm:/dev/shm"
 PID_MAX = Path("/proc/sys/kernel/pid_max")
 OF_THE_IMAGE = frozenset({"PATH"})
-"""Variables that are not passed to an image of Docker's kind, whose own values say where its Python is."""
+"""Variables not passed to an image of Docker's kind, whose own values locate its Python."""
 _DEVICES: dict[Kind, dict[str, tuple[str, ...]]] = {
     "singularity": {"nvidia": ("--nv",), "amd": ("--rocm",)},
     "podman": {
@@ -65,7 +65,7 @@ class Image:
             return [self.program, "exec", *devices, *mounts, self.name, *command]
         mounts = [word for bind in binds for word in ("--volume", f"{bind}:{bind}")]
         names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
-        # One of a tenant's last launch may be left where its engine was killed.
+        # A container of a tenant's last launch may be left if its engine was killed.
         name = _name(environment[RUN_VARIABLE], environment[TENANT_VARIABLE])
         own = [*_podman_run(os.geteuid()), "--replace", f"--name={name}"]
         return [self.program, *own, *devices, *mounts, *names, self.name, *command]

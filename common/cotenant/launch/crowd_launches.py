@@ -51,13 +51,13 @@ class SuiteLaunches:
         self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
         self._uids: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._suite = PreparedSuite(self._of_users(self.step), machine)
-        start, *others = self._suite.starts
+        launch, *others = self._suite.starts
         (job,) = options.jobs
         if others or len(expand(job)) > 1:
-            raise CotenantError(f"{job.name} has several cells.", "Choose a job that is one, by --name.")
+            raise CotenantError(f"{job.name} has several cells.", "Choose a job of one cell by --name.")
         if job.group != "student":
             raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
-        self.label = start.label
+        self.label = launch.label
         self.tenancy = "\n".join([tenancy(self._suite), *callers_part(self._suite)])
 
     def holds_memory(self) -> bool:
@@ -65,7 +65,7 @@ class SuiteLaunches:
         return "memory" not in self._suite.backend.unenforced
 
     def holds(self, users: int, alone: AloneUse) -> int | None:
-        """Return the bytes of memory that each of so many users has, or None if that is too little."""
+        """Return the bytes of memory that each of `users` users has, or None if that is too little."""
         options = self._of_users(users)
         try:
             made = options.plan(self._machine)
@@ -98,8 +98,8 @@ class SuiteLaunches:
         )
 
     def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
-        """Launch so many users, of which each round runs as many at once as the crowd says; with a `pressure` the last
-        is a neighbour of ours that takes all it can of a resource."""
+        """Launch this many users, of which each round runs as many at once as the crowd says; with a `pressure` the
+        last one is a neighbour of ours that takes all it can of a resource."""
         if self._requirement.kind == "p95":
             return self._by_steps(crowd, budget_s, pressure)
         folder = "search" if isinstance(crowd, CrowdSearch) else f"users-{users}"
@@ -116,7 +116,9 @@ class SuiteLaunches:
                 return use
             rounds = p95_rounds([record for record in records if record.tenants == users][: users - bool(pressure)])
             if not rounds:
-                return CrowdUse(f"{self.label} does not time single steps: --p95 is of jobs that serve, as decode.")
+                return CrowdUse(
+                    f"{self.label} does not time single steps: --p95 is for jobs that serve, such as decode."
+                )
             for values in rounds:
                 crowd.take(users, values)
             if isinstance(crowd, SteadyCrowd) or time.monotonic() > until_s:
@@ -152,7 +154,7 @@ class SuiteLaunches:
 
 
 def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
-    """Return the result of a launch of so many users; its other records are of rounds with fewer."""
+    """Return the result of a launch of this many users; its other records are of rounds with fewer."""
     if any(record.outcome in NO_MEMORY for record in records):
         return CrowdUse(out_of_memory=True)
     own = [record for record in records if record.tenants == users]

@@ -36,7 +36,7 @@ Ready = list[tuple[PlannedLaunch, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A maker's result: why data is `missing`, or whether it found `foreign` files, which no maker has made."""
+    """A maker's result: why data is `missing`, or whether it found `foreign` files, made by no maker."""
 
     missing: str | None = None
     foreign: bool = False
@@ -48,47 +48,49 @@ def maker_of(command: Path) -> Path | None:
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
-def named_inputs(start: PlannedLaunch, paths: RunPaths) -> tuple[Path, ...]:
+def named_inputs(launch: PlannedLaunch, paths: RunPaths) -> tuple[Path, ...]:
     """Return the paths in the tenants' commands that are below the data directory."""
-    words = {word for spec in start.specs for word in spec.command[1:] if word.startswith("/")}
+    words = {word for spec in launch.specs for word in spec.command[1:] if word.startswith("/")}
     return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(paths.data)))
 
 
 def prepare_data(
     options: Options, starts: Iterable[PlannedLaunch], interruption: Interruption, observer: Observer
 ) -> Ready:
-    """Make the data that the cells of `starts` read; return each start with the reason if its data is missing."""
+    """Make the data that the cells of `starts` read; return each launch with the reason if its data is missing."""
 
     @functools.cache
     def prepare(script: Path) -> Prepared:
         if interruption.requested:
             return Prepared()
         if is_shared_memory(options.paths.data) and options.isolation != "none" and own_shm_can_be_had():
-            place = f"{options.paths.data} lies in /dev/shm, of which each user has one of its own."
+            place = f"{options.paths.data} lies in /dev/shm, but each user has a /dev/shm of its own."
             return Prepared(f"{place} Name another DATA_DIRECTORY.")
         observer.preparing(str(script))
         return _make(script, options.paths, options.run, interruption)
 
     ready: Ready = []
-    for start in starts:
-        reading = [of for of in start.different if "DATA_DIRECTORY" in named_variables(of.cell, options.extra)]
-        made = [prepare(script) for of in reading if (script := maker_of(of.command)) is not None]
+    for launch in starts:
+        reading = [
+            program for program in launch.different if "DATA_DIRECTORY" in named_variables(program.cell, options.extra)
+        ]
+        made = [prepare(script) for program in reading if (script := maker_of(program.command)) is not None]
         missing = next((each.missing for each in made if each.missing), None)
         foreign = missing is None and any(each.foreign for each in made)
-        ready.append(_as_it_stands(start, options.paths) if foreign else (start, missing))
+        ready.append(_as_it_stands(launch, options.paths) if foreign else (launch, missing))
     return ready
 
 
-def _as_it_stands(start: PlannedLaunch, paths: RunPaths) -> tuple[PlannedLaunch, str | None]:
-    """Return a start that reads data which no maker has made, with a finding on that, or with why it cannot run."""
-    if not (named := named_inputs(start, paths)):
-        return start, None
+def _as_it_stands(launch: PlannedLaunch, paths: RunPaths) -> tuple[PlannedLaunch, str | None]:
+    """Return a launch that reads data made by no maker, with a finding on that, or with the reason if it cannot run."""
+    if not (named := named_inputs(launch, paths)):
+        return launch, None
     if absent := [path for path in named if not os.access(path, os.F_OK)]:
-        return start, f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
-    sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."
+        return launch, f"There is no {listed(absent)}, and no set is made beside files that may be your own."
+    sentence = f"{listed(named)} was read as it is: it has no manifest to check it by."
     remedy = "An empty DATA_DIRECTORY lets Cotenant make or get the set."
     finding = Finding("as_it_stands", "info", sentence, remedy)
-    return replace(start, findings=(*start.findings, finding)), None
+    return replace(launch, findings=(*launch.findings, finding)), None
 
 
 def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:

@@ -65,7 +65,7 @@ def _seen(sharers: int, mps: object, percent: int | None, own: Mapping[str, Any]
 
 
 def _percent(requested: int | None, own: Mapping[str, Any]) -> int | None:
-    """Return the requested percentage if the number of multiprocessors fits it; else the percentage that they are.
+    """Return the requested percentage if the number of multiprocessors fits it; else the percentage by that number.
 
     None if the tenant has all of the device's, or their number is unknown."""
     mine, whole = own.get("multiprocessors"), own.get("device_multiprocessors")

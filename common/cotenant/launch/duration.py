@@ -17,20 +17,20 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.planned import PlannedLaunch
 
 MOST_S, KEPT_BACK_S = 600.0, 60.0
-"""The time of a suite whose measured time is not set, and the part of it that is for data and tables."""
+"""The time of a suite without a set measuring time, and the part of it for data and tables."""
 LEAST_PART = 0.4
 """A launch has at least this share of its usual time, even if the suite then takes too long."""
 CALIBRATION_S = 0.5
 COMPILED_BYTES_S = 7.3e6
-"""Bytes of Python that a processor compiles in a second if a tenant's imports, build, warm-up and end take STARTING_S
-on it."""
+"""Bytes of Python compiled in a second by a processor on which a tenant's imports, build, warm-up and end take
+STARTING_S."""
 STARTING_S = 4.0
 CONTEXTS_S = 10.0
 """The further seconds on a device: contexts, and the choice of algorithms."""
 
 
 def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
-    """Return a tenant's time beside the measured one on this host over STARTING_S, from half a second of compiling.
+    """Return a tenant's unmeasured time on this host over STARTING_S, from half a second of compiling.
 
     Compiling stands for importing: both read and make objects on a single thread.
     """
@@ -42,23 +42,23 @@ def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
     return COMPILED_BYTES_S * elapsed_s / (count * len(source))
 
 
-def starting_s(start: PlannedLaunch, times: float) -> float:
+def starting_s(launch: PlannedLaunch, times: float) -> float:
     """Return a launch's seconds beside the measured ones; `times` is the slowness. Sharers of a processor wait."""
-    on_devices = any(spec.slice.accelerators for spec in start.specs)
-    return STARTING_S * times * start.sharers + (CONTEXTS_S if on_devices else 0.0)
+    on_devices = any(spec.slice.accelerators for spec in launch.specs)
+    return STARTING_S * times * launch.sharers + (CONTEXTS_S if on_devices else 0.0)
 
 
-def usual_s(start: PlannedLaunch) -> float:
+def usual_s(launch: PlannedLaunch) -> float:
     """Return the most seconds that a launch measures if the suite's time is not limited."""
-    return start.design.usual_ns(len(start.specs)) / 1e9
+    return launch.design.usual_ns(len(launch.specs)) / 1e9
 
 
-def measured_s(start: PlannedLaunch, limits: Limits) -> float | None:
+def measured_s(launch: PlannedLaunch, limits: Limits) -> float | None:
     """Return the seconds that a launch measures under these limits; None if its job only gives counts."""
-    if start.design.takes_turns:
-        return limits.settle_s + (limits.budget_s or usual_s(start))
+    if launch.design.takes_turns:
+        return limits.settle_s + (limits.budget_s or usual_s(launch))
     said_s = limits.budget_s or limits.at_least_s
-    return limits.settle_s + said_s + QUICK_KEPT_S * len(start.goes_on) if said_s else None
+    return limits.settle_s + said_s + QUICK_KEPT_S * len(launch.goes_on) if said_s else None
 
 
 class Pace:
@@ -75,30 +75,30 @@ class Pace:
         return replace(limits, budget_s=self.part(left) * usual_s(left[0]))
 
     def part(self, left: Sequence[PlannedLaunch]) -> float:
-        """Return the part of its usual time for which each of the launches that are `left` can measure."""
+        """Return the part of its usual time that each of the launches in `left` can measure."""
         free_s = self._until_s - self._clock_s() - sum(map(self.starting_s, left))
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
-    def took(self, start: PlannedLaunch, seconds: float) -> None:
+    def took(self, launch: PlannedLaunch, seconds: float) -> None:
         """Learn a launch's seconds beside the measured ones."""
-        self._estimated_s += starting_s(start, self._times)
+        self._estimated_s += starting_s(launch, self._times)
         self._taken_s += seconds
 
-    def starting_s(self, start: PlannedLaunch) -> float:
+    def starting_s(self, launch: PlannedLaunch) -> float:
         """Return a launch's estimated seconds beside the measured ones, corrected by the launches so far."""
         corrected = self._taken_s / self._estimated_s if self._estimated_s else 1.0
-        return corrected * starting_s(start, self._times)
+        return corrected * starting_s(launch, self._times)
 
 
 def estimates_s(
     starts: Sequence[PlannedLaunch], limits: Limits, times: float, pace: Pace | None = None
 ) -> list[float | None]:
-    """Return the estimated seconds of each launch; None for one whose job counts its own observations."""
+    """Return the estimated seconds of each launch; None if its job counts its own observations."""
     part = 1.0 if pace is None else pace.part(starts)
-    measuring = (measured_s(start, limits) if pace is None else part * usual_s(start) for start in starts)
+    measuring = (measured_s(launch, limits) if pace is None else part * usual_s(launch) for launch in starts)
     return [
-        None if load_s is None else starting_s(start, times) + load_s
-        for start, load_s in zip(starts, measuring, strict=True)
+        None if load_s is None else starting_s(launch, times) + load_s
+        for launch, load_s in zip(starts, measuring, strict=True)
     ]
 
 

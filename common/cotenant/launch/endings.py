@@ -9,12 +9,12 @@ from cotenant.launch.rank import Rank
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a tenant ends: an outcome, and the sentence that explains it. The first that is known counts."""
+    """The reason of a tenant's end: an outcome, and an explaining sentence. The first known one counts."""
 
     outcome: str
     message: str
     by: Rank | None = None
-    """The process that has reported it; None if the runner has found it."""
+    """The process that reported it; None if the runner found it."""
 
 
 MEASURED = Ending("completed", "")

@@ -39,7 +39,7 @@ from cotenant.suite.variables import VARIABLES, expand_variables
 OMP = "OMP_NUM_THREADS"
 THREAD_VARIABLES = (OMP, "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
-"""Variables from a launcher to its ranks: by those of a pod or a batch job a tenant would wait for ranks elsewhere."""
+"""Variables from a launcher to its ranks: with a pod's or a batch job's, a tenant would wait for ranks elsewhere."""
 MEETING_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
 """The variables of a job that programs of several processes use to find each other."""
 FIRST_PORT = 29500
@@ -129,7 +129,7 @@ def share_variables(part: DeviceShare) -> dict[str, str]:
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     """Return the variables of a launch on the first `nodes` of several hosts, 0 for all.
 
-    The value of NODE_VARIABLE comes once its slice is there.
+    The value of NODE_VARIABLE is added once its slice exists.
 
     On a single host ranks listen for each other on the loopback, whatever address the host's name has. PET_* are
     torchrun's own names for the defaults of its flags.
@@ -143,7 +143,7 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
         "PET_NODE_RANK": str(cluster.node),
         NODE_VARIABLE: "",
     }
-    # gloo looks up the host's name, whose address is often that of the loopback.
+    # gloo looks up the host's name, whose address is often the loopback's.
     if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):
         variables["GLOO_SOCKET_IFNAME"] = interface
     return variables
@@ -169,8 +169,8 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
 
 
 def own_python() -> dict[str, str]:
-    """Return the variables that put our interpreter and our library before the caller's, whose variables for Python
-    are left out if they are not ours either."""
+    """Return the variables that put our interpreter and our library before the caller's; the caller's variables for
+    Python are left out if ours are, too."""
     heeded = not sys.flags.ignore_environment
     searched = [str(SOURCE_ROOT), os.environ.get("PYTHONPATH", "") if heeded else ""]
     return {

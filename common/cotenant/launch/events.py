@@ -42,7 +42,7 @@ class Events:
 
 
 class Interruption:
-    """Ctrl-C, SIGTERM and SIGHUP as one flag, which the runner reads where it is safe to stop.
+    """Ctrl-C, SIGTERM and SIGHUP as one flag, which the runner reads at points at which it is safe to stop.
 
     While entered, the first signal only sets `requested`. Under nohup SIGHUP has no effect.
     """
@@ -94,7 +94,7 @@ class Life:
         """
         process = process_of(self.pid)
         try:
-            # The process is still there, so that the text was not read from another one with the same number.
+            # The process is still there, so the text was not read from another one with the same number.
             signal.pidfd_send_signal(self._pidfd, 0)
         except OSError:
             return None

@@ -20,8 +20,8 @@ def groups_of(
 ) -> list[tuple[Pair, ...]]:
     """Return the pairs in groups, whose tenants fit into `room` bytes together; tenant `i` takes `needs[i]` bytes.
 
-    Every pair is in one group, and no group has more than `most` pairs, for which a launch has time. A pair that does
-    not fit is a group of its own, as it would be a launch of its own. A group grows by the tenant that brings most
+    Every pair is in one group, and no group has more than `most` pairs, the number a launch has time for. A pair that
+    does not fit is a group of its own, as it would be a launch of its own. A group grows by the tenant that adds most
     pairs for its bytes.
     """
     left, groups = list(dict.fromkeys(pairs)), []
@@ -36,7 +36,7 @@ def groups_of(
 
 
 def _candidates(left: Sequence[Pair], there: set[int], needs: Sequence[int], room: int) -> dict[int, int]:
-    """Return each tenant that still fits and the number of pairs it brings; 0 may become more with the next tenant."""
+    """Return each tenant that still fits and the number of pairs it adds; 0 may become more with the next tenant."""
     free = room - sum(needs[tenant] for tenant in there)
     fitting = {tenant for pair in left for tenant in pair if tenant not in there and needs[tenant] <= free}
     return {tenant: sum(tenant in pair and not there.isdisjoint(pair) for pair in left) for tenant in fitting}

@@ -36,10 +36,10 @@ def heading(suite: PreparedSuite) -> list[str]:
 
 
 def tenancy(suite: PreparedSuite) -> str:
-    """Say how many users there are, their slices, and the backend that enforces them."""
+    """Return the number of users, their slices, and the backend that enforces them, in words."""
     plan, backend, asked = suite.plan, suite.backend, suite.options.isolation
     if backend.name == NoIsolation.name:
-        return f"{many(len(plan.slices), 'user')} without slices, as everybody just starts (isolation none)"
+        return f"{many(len(plan.slices), 'user')} without slices, as if each just started (isolation none)"
     if "memory" in backend.unenforced:
         why = "no cgroups here" if asked == "auto" else f"isolation {asked}"
         return f"{plan.processors_words}; memory NOT limited ({why}; --isolation require says what it takes)"
@@ -47,29 +47,29 @@ def tenancy(suite: PreparedSuite) -> str:
 
 
 def callers_part(suite: PreparedSuite) -> list[str]:
-    """Say which Python copies of a command find, and how many threads they are told to use, unless the caller says."""
-    commands = [program.cell.job.foreign for start in suite.starts for program in start.programs]
+    """Return the Python that copies of a command find, and their number of threads, unless the caller sets it."""
+    commands = [program.cell.job.foreign for launch in suite.starts for program in launch.programs]
     names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
     if not names or suite.options.image is not None:
         return []
     pythons = [line for line in dict.fromkeys(map(callers_python, names)) if line]
-    environments = [spec.environment for start in suite.starts for spec in start.specs]
+    environments = [spec.environment for launch in suite.starts for spec in launch.specs]
     threads = sorted({int(each[OMP]) for each in environments if OMP in each})
     ours = f"{OMP}={format_list(threads)} in each copy, as many as its slice has processors; a value of yours stays"
     return [*pythons, *([ours] if threads else [])]
 
 
 def _launches(suite: PreparedSuite) -> str:
-    alone = sum(start.solo for start in suite.starts)
+    alone = sum(launch.solo for launch in suite.starts)
     launches, kind = many(len(suite.starts), "launch"), suite.options.baseline
     if suite.options.repetitions > 1:
         launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
         return launches
-    if any(start.design.takes_turns for start in suite.starts):
-        by_turns = "what each keeps is measured within them, by turns"
+    if any(launch.design.takes_turns for launch in suite.starts):
+        by_turns = "the rate each keeps is measured within them, by turns"
         return f"{launches} (baseline blocks: {by_turns})"
-    if refusals := [start.design.refusal for start in suite.starts if start.goes_on]:
+    if refusals := [launch.design.refusal for launch in suite.starts if launch.goes_on]:
         kinds = f"a user of each job and kind of slice goes on alone for {QUICK_KEPT_S:.0f} s at a launch's end"
         return f"{launches} (baseline quick: {kinds}; no blocks, as {refusals[0]})"
     if not alone:
@@ -82,7 +82,7 @@ def _launches(suite: PreparedSuite) -> str:
 def device_line(made: Plan, launches: int, class_name: str | None = None, strangers: bool = False) -> str:
     """Return the line on devices: their models, their memory class, and the users that share them; "" without devices.
 
-    `class_name`: the requested one; `strangers`: others use the devices.
+    `class_name`: the requested one; `strangers`: other processes use the devices.
     """
     devices = list(dict.fromkeys(device for slice_ in made.slices for device in slice_.accelerators))
     if not devices:

@@ -1,6 +1,6 @@
 """The runner's end of a connection: a process's messages as structs, decoded once, within limits.
 
-Any program may speak the protocol, so that every value is checked here; fields that no message has are dropped.
+Any program may speak the protocol, so every value is checked here; unknown fields are dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cotenant.stats.budget import Amount
 
 CHUNK_BYTES = 1 << 16
 CHUNKS_A_TURN = 16
-"""More than fits into a Unix socket's buffer, so that one turn hears a dead tenant out; a chatterbox has to wait."""
+"""More than a Unix socket's buffer holds, so that one turn reads all of a dead tenant; a chatterbox has to wait."""
 SHOWN_BYTES = 80
 
 OwnOutcome = Literal[
@@ -47,8 +47,8 @@ class _Message(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
 
 
 class HelloMessage(_Message, frozen=True):
-    """The first message of a process: its rank, of `world` ranks of which so many are `elsewhere`, and its program's
-    `start`, if that is started again."""
+    """The first message of a process: its rank, the `world` of ranks, the number of them `elsewhere`, and its program's
+    `start`, if it is restarted."""
 
     tenant: Count
     rank: Count
@@ -62,7 +62,7 @@ class HelloMessage(_Message, frozen=True):
 
 
 class BeginMessage(_Message, frozen=True):
-    """The work that will be done, so that a record names it whatever happens."""
+    """The work to do, so that a record names it in any case."""
 
     work: dict[str, Any]
 
@@ -110,7 +110,7 @@ class DoneMessage(_Message, frozen=True):
 
 
 class ElsewhereMessage(_Message, frozen=True):
-    """All observations of a rank that has no runner to speak to."""
+    """All observations of a rank without a runner of its own."""
 
     rank: Count
     observations: list[ObservationMessage]
@@ -163,10 +163,10 @@ def message_of(line: bytes) -> TenantMessage:
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:
-            # Python's json writes NaN, and halves of surrogate pairs, which no other reader takes for JSON.
+            # Python's json writes NaN and halves of surrogate pairs, which other readers reject.
             message: TenantMessage = msgspec.convert(portable(json.loads(line.decode())), TenantMessage)
             return message
-    except (ValueError, RecursionError) as error:  # of which msgspec's and UTF-8's errors are kinds
+    except (ValueError, RecursionError) as error:  # msgspec's and UTF-8's errors are ValueErrors
         raise ProtocolError(f"{error}: {line[:SHOWN_BYTES]!r}") from error
 
 
@@ -183,12 +183,12 @@ def _check_free(values: dict[str, Any]) -> None:
 class Inbox:
     """The messages of one peer. `open` until the other end has left.
 
-    `emptied_ns` is when the last turn found that nothing was left, 0 where it did not come so far; `received_bytes` is
-    how much has come in all.
+    `emptied_ns` is the time at which the last turn found nothing left, 0 if it did not; `received_bytes` is the total
+    received.
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        """Read from a socket that does not block, or has a timeout: that is for sending, and not waited for."""
+        """Read from a socket that does not block, or has a timeout, which only limits sending."""
         self._socket = connection
         self._lines = WholeLines()
         self.open = True
@@ -196,7 +196,7 @@ class Inbox:
         self.received_bytes = 0
 
     def take(self) -> list[TenantMessage]:
-        """Return the messages that can be read now, of so many chunks; wait for nothing. Raises ProtocolError."""
+        """Return the messages readable now, up to CHUNKS_A_TURN chunks, without waiting. Raises ProtocolError."""
         messages: list[TenantMessage] = []
         self.emptied_ns = 0
         for _ in range(CHUNKS_A_TURN):

@@ -2,8 +2,8 @@
 
 ENTER: every tenant enters its slice; once all have, they are released.
 BUILD: every tenant builds and warms up; once all are ready, GO is sent.
-LOAD:  tenants are measured; once all that are left are done, STOP is sent.
-ALONE: if there are no blocks, some tenants go on alone by turns; all others have STOP.
+LOAD:  tenants are measured; once all survivors are done, STOP is sent.
+ALONE: if there are no blocks, some tenants go on alone by turns; all others have had STOP.
 STOP:  every tenant sends its record and ends.
 
 A tenant that ends early (by its own report, its death, memory, a limit, a signal) has an `ending`. Before GO the others
@@ -59,6 +59,7 @@ from cotenant.launch.turns import Turns
 from cotenant.launch.unready import SEEN_AFTER_S, unready
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
+from cotenant.procfs import awaits_sigkill
 from cotenant.protocol.messages import ProtocolError
 from cotenant.text import sender_of
 
@@ -191,7 +192,7 @@ class Launch:
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._connections.read(tenant)
-                # After STOP only some ranks would hear a request before they end, and those would wait for the others.
+                # After STOP only some ranks would hear a request before they end, and would wait for the others.
                 if self._phase is Phase.LOAD:
                     self._load.look(self._survivors(), time.perf_counter_ns())
                     self._fail_unmoved()
@@ -210,13 +211,13 @@ class Launch:
         return kills_outside(self._kills_before, self._tenants)
 
     def _wake(self) -> None:
-        """Thaw every tenant that the conductor holds still: a frozen one neither ends when it is killed, nor finishes
+        """Thaw every tenant that the conductor froze: a frozen tenant neither ends when it is killed, nor finishes
         when others die."""
         if (conductor := self._conductor) is not None:
             conductor.stop()
 
     def _release(self, tenants: Sequence[Tenant]) -> None:
-        """Let these tenants go on if they are held still until their turns alone."""
+        """Thaw these tenants if they are frozen until their turns alone."""
         if self._alone is not None:
             for tenant in tenants:
                 self._alone.release(tenant)
@@ -244,10 +245,14 @@ class Launch:
     def _poll(self, before_s: float, elapsed_s: float) -> None:
         """Do what is due once a second; the last time was `before_s` after the launch's start."""
         for tenant in self._tenants:
-            # A tenant may wait for a killed worker for ever.
+            # A tenant may wait for a killed worker forever.
             if self.limits.on_oom == "group" and not tenant.is_killed and tenant.live.oom_kills():
                 self._kill([tenant])
-        # A reaper that cannot be started at this moment is tried again in a second, and before the next launch.
+            if self._load is not None and tenant.status is None and awaits_sigkill(tenant.process.pid):
+                # It dies, and ends the blocks for all, once it is thawed.
+                self._wake()
+                self._release([tenant])
+        # A reaper that cannot be started now is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()
         if self._phase is Phase.BUILD:
@@ -260,7 +265,7 @@ class Launch:
             self.observer.tick()
 
     def _say_unready(self) -> None:
-        """Say what was seen of the first tenant that makes no step."""
+        """Report the first tenant that makes no step, and what it did."""
         for tenant in self._tenants:
             if sentence := unready(tenant):
                 self.observer.tell(f"User {tenant.index} is not ready after {SEEN_AFTER_S:g} s. {sentence}")
@@ -349,10 +354,10 @@ class Launch:
             return
         self._wake()
         self._load.end(survivors)
-        # All slices are verified, also those of tenants that have ended: no neighbour is timed any more.
+        # All slices are verified, also those of tenants that have ended: no tenant is timed any more.
         self._verify_again(self._tenants)
         goers = [tenant for tenant in survivors if self._load.gos[tenant.index].alone]
-        # Beside a tenant that was lost nothing is comparable.
+        # Nothing is comparable beside a lost tenant.
         if goers and len(survivors) == len(self._tenants):
             self._phase = Phase.ALONE
             others = [tenant for tenant in self._tenants if tenant not in goers]
@@ -433,9 +438,9 @@ class Launch:
         self._gone(tenant)
 
     def _are_interrupted(self, tenant: Tenant) -> bool:
-        """Return whether a signal came to us too: batch systems signal all processes of a job, in any order.
+        """Return whether a signal came to us, too: batch systems signal all processes of a job, in any order.
 
-        It is waited for after the first end of a tenant.
+        After the first end of a tenant, wait for it.
         """
         is_first = all(other.alive for other in self._tenants if other is not tenant)
         until_s = time.monotonic() + (SIGNAL_WAIT_S if is_first else 0.0)
@@ -465,7 +470,7 @@ class Launch:
             if tenant.patience.ending is not None:
                 self._kill([tenant], tenant.patience.ending)
             elif not tenant.is_killed:
-                # One that has ended by itself is not asked: its end is its own.
+                # A program that has ended by itself is not asked: its end is its own.
                 tenant.ask_to_end(ASKED_LIMIT_S)
         if self._phase is not Phase.STOP:
             self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase >= Phase.LOAD))

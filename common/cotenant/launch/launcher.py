@@ -1,4 +1,4 @@
-"""Launches a start's tenants, with its meters held around it."""
+"""Launches the tenants of a planned launch, with the meters around it."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from cotenant.text import listed
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Measures the starts of a suite, one at a time, until `interruption` is requested."""
+    """Measures the launches of a suite, one at a time, until `interruption` is requested."""
 
     suite: PreparedSuite
     resources: Resources
     interruption: Interruption
     observer: Observer
 
-    def measure(self, start: PlannedLaunch, limits: Limits) -> LaunchResult:
-        """Launch a start's tenants; the meters also cover the time before and after.
+    def measure(self, planned: PlannedLaunch, limits: Limits) -> LaunchResult:
+        """Launch the tenants; the meters also cover the time before and after.
 
         Raises IsolationError.
         """
         suite, reaper = self.suite, self.resources.reaper
-        machine, slices = suite.machine, [spec.slice for spec in start.specs]
+        machine, slices = suite.machine, [spec.slice for spec in planned.specs]
         shared_before = shared_files().keys()
-        limits, variables = limits.of_job(start.timeout_s), None
-        if start.follows is not None:
-            wait_s = waiting_s(suite.starts, start, suite.options.limits)
-            variables = node_variable(suite, start, limits.ready_limit_s, wait_s)
-            limits = limits.of_node(start.follows, wait_s)
+        limits, variables = limits.of_job(planned.timeout_s), None
+        if planned.follows is not None:
+            wait_s = waiting_s(suite.starts, planned, suite.options.limits)
+            variables = node_variable(suite, planned, limits.ready_limit_s, wait_s)
+            limits = limits.of_node(planned.follows, wait_s)
         begin_ticks = now_ticks()
         with meters_of(machine, slices) as sampling, self.resources.output.logs() as logs, isolation_errors():
             launch = Launch(
-                start.specs,
+                planned.specs,
                 suite.backend,
                 self.interruption,
                 limits,
@@ -56,8 +56,8 @@ class Launcher:
                 sampling,
                 self.observer,
                 logs,
-                start.design,
-                {each.tenant for each in start.goes_on},
+                planned.design,
+                {each.tenant for each in planned.goes_on},
                 variables,
             )
             counts = self._counts()

@@ -20,12 +20,12 @@ STOP_LIMIT_S = 60.0
 ASKED_LIMIT_S = 10.0
 """Seconds after STOP before a program that was not written for a runner gets SIGTERM, and again before it is killed."""
 UNSAID_OBSERVATION_NS = 200_000_000
-"""The approximate length of an observation for which neither a flag nor the program gives a number of batches."""
+"""The approximate length of an observation if neither a flag nor the program gives a number of batches."""
 NAMING_S = 15.0
-"""Seconds by which the ranks of several nodes have named the one that is not ready, before the runner ends all."""
+"""Seconds by which the ranks of several nodes name the unready rank before the runner ends all."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
-"""It is short because the other ranks only wait for the one that failed: no result is lost when they are killed."""
+"""Short, because the other ranks only wait for the failed one: no result is lost when they are killed."""
 
 OnOom = Literal["group", "process"]
 """The scope of a kill for memory: the whole tenant ends (`group`), or only the process that the kernel killed."""
@@ -60,14 +60,14 @@ class Limits:
     def of_node(self, follows: bool, wait_s: float) -> Limits:
         """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time.
 
-        One that follows another node may wait so long for that.
+        A node that follows another may wait up to `wait_s` for it.
         """
         if follows:
             return replace(self, ready_limit_s=math.inf, timeout_s=self.timeout_s + wait_s)
         return replace(self, ready_limit_s=self.ready_limit_s + NAMING_S)
 
     def policies(self) -> dict[str, str | float]:
-        """Return the limits that a record holds: those that decide how much is measured and kept."""
+        """Return the limits in a record: those that decide how much is measured and kept."""
         named = {
             "on_oom": self.on_oom,
             "budget_s": self.budget_s,
@@ -95,7 +95,7 @@ class Limits:
         return lasting(amount, fastest_ns, round(self.at_least_s * 1e9))
 
     def long_step(self, ranks: Collection[Rank]) -> str:
-        """Return a warning of a step that is longer than the budget; "" without one."""
+        """Return a warning about a step longer than the budget; "" without one."""
         _, batch_ns = range_ns(rank.ready.warm_up_ns for rank in ranks if rank.ready is not None)
         if self.budget_s is None or batch_ns is None or batch_ns <= (budget_ns := round(self.budget_s * 1e9)):
             return ""
@@ -137,6 +137,6 @@ def after_stop(tenant: Tenant, number: int) -> Patience:
 
 
 def grace(tenant: Tenant, ending: Ending) -> Patience:
-    """Return how long the rest of a failed tenant may take to end by itself; no earlier time is put off."""
+    """Return how long the rest of a failed tenant may take to end by itself; an earlier time stays."""
     until_s = time.monotonic() + (RANKS_GRACE_S if tenant.several else GRACE_S)
     return Patience(until_s if tenant.patience is None else min(until_s, tenant.patience.until_s), ending)

@@ -22,11 +22,11 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 READING_S = 0.1
 GO_DELAY_NS = 50_000_000
 LOOKS = 20
-"""After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it more
-likely to find an interval that is narrow by chance."""
+"""After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it
+more likely to find an interval that is narrow by chance."""
 SPENT = 1.25
-"""Observations end after so many budgets, if an interval has enough of them: all are made if steps are only a little
-slower than in the warm-up."""
+"""Observations end after this many budgets if an interval has enough of them: all are made if steps are only a
+little slower than in the warm-up."""
 
 
 class MeasuredLoad:
@@ -45,7 +45,7 @@ class MeasuredLoad:
         slots: Sequence[Slice] = (),
     ) -> None:
         """The tenants go through `rounds`, and meet in `slots`; without rounds all run until each has its amount."""
-        # It looks at all processes of the host, which would delay GO if t0 were known already.
+        # It looks at all processes of the host, which would delay GO if t0 were already set.
         self.work = WorkReadings(tenants)
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
@@ -72,7 +72,7 @@ class MeasuredLoad:
         """Act on the messages of tenants so far, and read their processor time."""
         if self.conductor is not None:
             self.conductor.look()
-            # Pairs, and a crowd's first round, are made whatever they take; others are planned within the budget.
+            # Pairs, and a crowd's first round, are made in any case; others are planned within the budget.
             if self.enough.is_late(now_ns):
                 self.conductor.stop()
             if self.conductor.over:
@@ -98,8 +98,8 @@ class MeasuredLoad:
 
 
 class Enough:
-    """Ends observations once half of each tenant's interval is at most the requested share of its median, or the budget
-    is spent and each tenant has kept as many observations as an interval takes, or its grace is over, too.
+    """Ends observations once half of each tenant's interval is at most the requested share of its median; or when the
+    budget is spent and each tenant has enough observations for an interval, or its grace is over, too.
 
     In a mix they also end once each tenant has made its least amount. Tenants that go on alone are not told.
     """
@@ -144,10 +144,10 @@ class Enough:
         return self._latest_ns is not None and now_ns >= self._latest_ns
 
     def say(self, tenants: Collection[Tenant]) -> None:
-        """Tell all of `tenants` that it is enough, except those that go on alone. Each is told once."""
+        """Tell all of `tenants` that it is enough, except tenants that go on alone. Each is told once."""
         for tenant in tenants:
             if tenant.index in self._goers:
-                # It goes on, and the observation that it makes now still belongs to those beside the others.
+                # It goes on, and its present observation still belongs to the ones beside the others.
                 made = max(len(rank.observations) for rank in tenant.ranks.values())
                 self._goers[tenant.index] = min(self._goers[tenant.index], made + 1)
         say_enough(tenant for tenant in tenants if tenant.index not in self._goers)

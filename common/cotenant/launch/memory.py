@@ -1,4 +1,4 @@
-"""Finds which memory was full when the kernel killed a tenant's process: its slice's, or the host's."""
+"""Finds the memory that was full when the kernel killed a tenant's process: its slice's, or the host's."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def out_of_memory(tenant: Tenant, outside: int) -> Ending | None:
     """Return the ending if the kernel killed a process of the tenant for memory, else None.
 
     The slice's counter of kills decides, whatever the exit status. The cause is the slice if its count of reached
-    limits or, if the kernel has none, its peak says so. Only if the slice does not count kills are those `outside` the
-    slices taken for the reason of the tenant's end.
+    limits or, if the kernel has none, its peak says so. Only if the slice does not count kills, kills `outside` the
+    slices are taken for the reason of the tenant's end.
     """
     counted = tenant.after
     if counted.oom_kills is None and tenant.ending is None and tenant.status == -9 and outside > 0:

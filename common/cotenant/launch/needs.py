@@ -40,14 +40,14 @@ IMAGE_BYTES = 3 * 224 * 224 * 4
 TORCH_BYTES = 400 << 20
 """A process that imports torch's build for processors and makes one step has 370 MB of memory of its own."""
 PREFETCHED = 2
-"""torch's DataLoader keeps so many batches per worker ready by default."""
+"""The number of batches per worker that torch's DataLoader keeps ready by default."""
 _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
 
 
 def needs_of(
     options: Options, machine: Machine, chosen: Chosen
 ) -> tuple[tuple[JobNeeds, ...], tuple[PlannedLaunch, ...]]:
-    """Return the missing needs of every chosen job, and the starts of those that can be started."""
+    """Return the missing needs of every chosen job, and the launches that can be started."""
     needs: list[JobNeeds] = []
     every: list[PlannedLaunch] = []
     mixed = {label for mix in options.mixes for label in mix.labels}
@@ -60,7 +60,7 @@ def needs_of(
             needs.append(JobNeeds(job.name, refusal))
             continue
         every += starts
-        named = {path for start in starts for path in named_inputs(start, options.paths)}
+        named = {path for launch in starts for path in named_inputs(launch, options.paths)}
         missing = tuple(sorted(path for path in named if not path.exists()))
         made = maker_of(starts[0].command) is not None
         needs.append(JobNeeds(job.name, None, missing, len(named), made))
@@ -105,8 +105,8 @@ def loader_bytes(starts: Iterable[PlannedLaunch]) -> int:
     return max(map(_prefetched_bytes, starts), default=0)
 
 
-def _prefetched_bytes(start: PlannedLaunch) -> int:
-    tenants = zip(start.programs, start.specs, strict=True)
+def _prefetched_bytes(launch: PlannedLaunch) -> int:
+    tenants = zip(launch.programs, launch.specs, strict=True)
     decoding = (spec.command for program, spec in tenants if _decodes_images(program.command.parent))
     batches = (number_behind(words, *WORKERS_FLAGS) * number_behind(words, *BATCH_FLAGS) for words in decoding)
     return sum(batches) * PREFETCHED * IMAGE_BYTES
@@ -121,16 +121,16 @@ def _decodes_images(folder: Path) -> bool:
     return False
 
 
-def imports_torch(start: PlannedLaunch) -> bool:
-    """Whether one of its programs is a benchmark of ours; what others import is not known."""
-    return any(task_of(program.command) for program in start.programs)
+def imports_torch(launch: PlannedLaunch) -> bool:
+    """Whether one of its programs is a benchmark of ours; other programs' imports are unknown."""
+    return any(task_of(program.command) for program in launch.programs)
 
 
 def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[PlannedLaunch]) -> None:
     """Raise CotenantError if a tenant that is a benchmark of ours has less memory than torch takes.
 
-    Another program may need less, so that only the plan's own least memory is required for it. If slices do not limit
-    memory, each tenant is taken to have an equal part of the machine's.
+    Another program may need less, so only the plan's own least memory is required for it. If slices do not limit
+    memory, each tenant is assumed to have an equal part of the machine's.
     """
 
     def least(plan: Plan) -> int:
@@ -146,8 +146,8 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
     planned = options.plan(machine)
     if least(planned) >= TORCH_BYTES:
         return
-    together = (start for start in starts if not start.solo and start.cell.job.group == "student")
-    label = next((start.label for start in together if imports_torch(start)), None)
+    together = (launch for launch in starts if not launch.solo and launch.cell.job.group == "student")
+    label = next((launch.label for launch in together if imports_torch(launch)), None)
     if label is None:
         return
     most = next(filter(fits, range(len(planned.slices) - 1, 0, -1)), 0)

@@ -22,7 +22,7 @@ class Observer(Protocol):
         """Hear that all tenants are in their slices, and `ready` of them have warmed up and wait for GO."""
 
     def measuring(self, about_s: float | None) -> None:
-        """Hear that GO is next, and that no call comes for about so many seconds, if known."""
+        """Hear that GO is next, and that no call comes for about `about_s` seconds, if known."""
 
     def tell(self, line: str) -> None:
         """Print a line for the user."""

@@ -30,7 +30,7 @@ _PORT_TAKEN = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
 _OTHER_PORT = "Its port was taken: give each user its own, by $MASTER_PORT or {user}, as in --port 2950{user}."
 _NODES = {EXIT_NOT_MET: "node_lost", EXIT_GONE_ON: "aborted"}
 """The outcomes of a launch whose ranks on several nodes have not met."""
-# Python's message on a failed import at the top of a program, which could not send a message yet.
+# Python's message for a failed import at the top of a program, before it could send a message.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
 
@@ -53,10 +53,10 @@ class TenantResult:
 class LaunchResult:
     """The results of all tenants, in order, and their common facts; `gos` holds each tenant's GO by its number.
 
-    `left_behind` names a slice or process that
-    could not be removed at the end; `changes` are the differences of slices from their plan at the last DONE, or before
-    the tenants' end. Both are empty as a rule. `killed_outside` counts the kernel's kills for memory outside of the
-    slices. `work` are the readings of each tenant's processor time until `stop_ns`, the time of STOP, 0 without one.
+    `left_behind` names a slice or process that could not be removed at the end; `changes` are the differences of slices
+    from their plan at the last DONE, or before the tenants' end. Both are usually empty. `killed_outside` counts the
+    kernel's kills for memory outside of the slices. `work` are the readings of each tenant's processor time until
+    `stop_ns`, the time of STOP, 0 without one.
     """
 
     tenants: tuple[TenantResult, ...]
@@ -75,12 +75,12 @@ class LaunchResult:
     went_on: WentOn | None = None
     """The turns alone at its end; None if it had none."""
     span: Span | None = None
-    """In a part of a launch, the time in which its observations lie."""
+    """In a part of a launch, the time around its observations."""
     killed_outside: int = 0
 
 
 def result_of(tenant: Tenant, killed_outside: int) -> TenantResult:
-    """Return the result of a tenant that has ended, in a launch with so many kills for memory outside its slices."""
+    """Return the result of an ended tenant in a launch with `killed_outside` kills for memory outside its slices."""
     ending = ending_of(tenant, killed_outside)
     was_ready = any(rank.ready is not None for rank in tenant.ranks.values())
     refused = ending.outcome == "failed" and not was_ready and (tenant.joined or tenant.status == EXIT_USAGE)
@@ -122,7 +122,7 @@ def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError
 
 
 def ending_of(tenant: Tenant, killed_outside: int) -> Ending:
-    """Return the ending of a tenant that has ended; a hint stands before the end of its log."""
+    """Return the ending of a tenant that has ended; a hint is put before the end of its log."""
     ending = _ending_of(tenant, killed_outside)
     hints = [tenant.listener.misplaced] if ending.outcome != "aborted" and not tenant.joined else []
     if ending.outcome == "failed" and _PORT_TAKEN.search(ending.message):
@@ -134,8 +134,8 @@ def ending_of(tenant: Tenant, killed_outside: int) -> Ending:
 def _ending_of(tenant: Tenant, killed_outside: int) -> Ending:
     """Return the ending by the first of these that applies:
 
-    a kernel's kill for memory of one of its processes (after that of a data-loader worker its parent may exit with 0),
-    the first reason that it reported or for which the runner killed it, its exit status, its losses.
+    a kernel's kill for memory of one of its processes (after a data-loader worker's its parent may exit with 0), the
+    first reason that it reported or for which the runner killed it, its exit status, its losses.
     """
     if (memory := out_of_memory(tenant, killed_outside)) is not None:
         return memory
@@ -161,7 +161,7 @@ def _died(tenant: Tenant) -> Ending:
     assert status is not None, "one that cannot be ended has an ending"
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
-        # No index has ours.
+        # No package index has ours.
         source = ("WHEEL" if INSTALLED else CHECKOUT) if package == "cotenant" else package
         return Ending("missing_package", f"The package '{package}' is missing. pip install {source}")
     early = (
@@ -174,7 +174,7 @@ def _died(tenant: Tenant) -> Ending:
 def failure(tenant: Tenant, rank: Rank, said: FailedMessage) -> Ending:
     """Return a process's report of its failure; one of several is named, with the end of its log if it just failed.
 
-    One that speaks for ranks elsewhere has named the one that failed.
+    A process that speaks for ranks elsewhere has named the failed one.
     """
     outcome, message = said.outcome, said.message
     if rank.world == 1 or rank.elsewhere:
@@ -187,7 +187,7 @@ def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Ending | None:
     """Return why the end of one of several processes fails its tenant, or None.
 
     None if it sent a record and succeeded, if it has reported a reason, or if its tenant already ends. An unknown
-    `status` is None. SIGTERM is no cause: by it a launcher ends the processes that are left.
+    `status` is None. SIGTERM is no cause: a launcher ends the remaining processes by it.
     """
     if rank.phase is RankPhase.FAILED or tenant.is_killed:
         return None

@@ -38,8 +38,8 @@ LOGS = "logs"
 class Output:
     """The files of one suite, in a directory in which its tenants may also write.
 
-    A file that they put in place of ours is set aside. Records that the disk refuses are written into reserved room,
-    and `check` raises an error afterwards. All other methods raise CotenantError.
+    A file that a tenant put in place of ours is set aside. Records that the disk refuses are written into reserved
+    room, and `check` raises an error afterwards. All other methods raise CotenantError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -145,7 +145,7 @@ class Output:
     def check(self) -> None:
         """Raise UnwrittenError if the disk has refused a file, even if the reserved room then took it."""
         if self._reserve.refused is not None:
-            kept = "What was measured until then is kept where it could be; --resume goes on."
+            kept = "Earlier measurements are kept as far as they could be written; --resume goes on."
             raise UnwrittenError(self._reserve.refused.sentence, f"{self._reserve.refused.remedy} {kept}")
 
     def check_name(self) -> None:

@@ -13,19 +13,19 @@ from cotenant.launch.tenant import TenantSpec
 from cotenant.procfs import format_list
 
 
-def parts_of(result: LaunchResult, start: PlannedLaunch) -> Iterator[tuple[LaunchResult, PlannedLaunch]]:
+def parts_of(result: LaunchResult, launch: PlannedLaunch) -> Iterator[tuple[LaunchResult, PlannedLaunch]]:
     """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one for
     each meeting of its tenants."""
     if (went_on := result.went_on) is not None:
         gos = {tenant: go.together for tenant, go in result.gos.items()}
-        yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), start
-        for each in start.goes_on:
+        yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), launch
+        for each in launch.goes_on:
             if each.tenant in went_on.turns:
-                yield _turn(result, each.tenant, went_on.turns[each.tenant]), start.of_turn(each)
+                yield _turn(result, each.tenant, went_on.turns[each.tenant]), launch.of_turn(each)
     else:
         passed = () if result.conducted is None else result.conducted.passed
-        for members in start.design.meetings(len(start.specs), passed):
-            part = start.of_members(members)
+        for members in launch.design.meetings(len(launch.specs), passed):
+            part = launch.of_members(members)
             yield (_part(result, members, part.specs) if part.is_part else result), part
 
 
@@ -56,7 +56,7 @@ def _part(result: LaunchResult, members: Sequence[int], specs: Sequence[TenantSp
 
 
 def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a launch's meters without those of tenants outside `members`, who are numbered by their places there."""
+    """Return a launch's meters with only `members`, which are numbered by their places there."""
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
 
 
 def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant with the processors of the slot where it met others, which the kernel confirmed at each move."""
+    """Return a tenant with the processors of the slot in which it met others, as the kernel confirmed at each move."""
     if spec.slice == tenant.spec.slice:
         return tenant
     bound = tenant.read_back.processors is not None

@@ -1,6 +1,6 @@
-"""The directories of a suite run: those of the caller, and two of the run's own, which are removed at its end.
+"""The directories of a suite run: the caller's, and two of the run's own, which are removed at its end.
 
-The run's own directories are removed whatever its tenants have done to them. The reaper can do that too.
+The run's own directories are removed whatever its tenants did to them. The reaper can do that, too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import mounted_systems, read_text
 from cotenant.text import listed
 
-REMEDY = "Remove it by hand, as root where it is another user's."
+REMEDY = "Remove it by hand, as root if it belongs to another user."
 MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 SOCKET_PATH_BYTES = 107
 SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/dt4095/pymp-12345678/listener-12345678")
-"""Bytes of the longest name below the sockets' root, which is one of multiprocessing's in a program of `exec`."""
+"""Bytes of the longest name below the sockets' root: one of multiprocessing's in a program of `exec`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from cotenant.suite.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A tenant's program: a cell, its command, and its size from the table of batch sizes, if it asks for that.
+    """A tenant's program: a cell, its command, and its size from the table of batch sizes, if it asks for one.
 
     `variables` are the variables that the cell's texts may name, for each tenant.
     """
@@ -29,7 +29,7 @@ class Program:
     size: Size | None
     variables: tuple[dict[str, str], ...] = field(compare=False)
     extra: tuple[str, ...] = ()
-    """Words after those of the cell; in a duet, those of its side."""
+    """Words after the cell's own; in a duet, the words of its side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +85,17 @@ class PlannedLaunch:
 
     @property
     def cell(self) -> JobCell:
-        """The cell of all tenants; in a mix that of the first."""
+        """The cell of all tenants; in a mix the first tenant's."""
         return self.users[0].program.cell
 
     @property
     def command(self) -> Path:
-        """The command of all tenants; in a mix that of the first."""
+        """The command of all tenants; in a mix the first tenant's."""
         return self.users[0].program.command
 
     @property
     def commands(self) -> str:
-        """The command in the job file; for a mix those of its cells."""
+        """The command in the job file; for a mix the commands of its cells."""
         return " + ".join(dict.fromkeys(user.program.cell.job.cmd for user in self.users))
 
     @property
@@ -105,7 +105,7 @@ class PlannedLaunch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each record: that of the tenant's cell, with that of its mix or a mark of a tenant alone."""
+        """The name of each record: its tenant's cell, with its mix or the mark of a tenant alone."""
         return tuple(name_of(user.cell, self.solo, met.mix) for met in self.met for user in met.users)
 
     @property
@@ -146,12 +146,12 @@ class PlannedLaunch:
 
     @property
     def follows(self) -> bool | None:
-        """Whether another node has the record, of a launch over several; None of one on this host alone."""
+        """Whether another node keeps the record of a launch over several nodes; None on a single host."""
         return self.users[0].spec.follows
 
     @property
     def key(self) -> str:
-        """The key of the launch in its suite: label, and for tenants alone, who share one, the tenant's number."""
+        """The key of the launch in its suite: its label, and for tenants alone the tenant's number, too."""
         return f"{self.label} T{self.users[0].slice.tenant}" if self.solo else self.label
 
     @property

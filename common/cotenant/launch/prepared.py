@@ -38,7 +38,7 @@ class PreparedSuite:
             check_share(options.share)
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.backend, self.starts)
-        check_open_files(max((len(start.specs) for start in self.starts), default=0))
+        check_open_files(max((len(launch.specs) for launch in self.starts), default=0))
         self.left_out = self._resolver.left_out()
 
     def check(self) -> None:
@@ -98,7 +98,7 @@ class PreparedSuite:
 
     def crowd_words(self) -> str:
         """Return a sentence on the time until GO of users that share processors and import torch; "" if none do."""
-        crowds = [start for start in self.starts if start.sharers > 1 and imports_torch(start)]
+        crowds = [launch for launch in self.starts if launch.sharers > 1 and imports_torch(launch)]
         return crowd_words(crowds, self._slowness) if crowds else ""
 
     @functools.cached_property
@@ -109,7 +109,7 @@ class PreparedSuite:
 
     @property
     def _crowded(self) -> bool:
-        return any(start.sharers > 1 for start in self.starts)
+        return any(launch.sharers > 1 for launch in self.starts)
 
     @functools.cached_property
     def _slowness(self) -> float:

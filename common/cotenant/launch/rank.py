@@ -46,7 +46,7 @@ class Go:
 
 
 class RankPhase(enum.IntEnum):
-    """How far a process has come, by its own messages and those of the runner."""
+    """The progress of a process, by its own and the runner's messages."""
 
     JOINED = 0
     BEGUN = 1
@@ -77,7 +77,7 @@ _ALLOWED: dict[type[TenantMessage], tuple[RankPhase, ...]] = {
 
 @dataclass(slots=True)
 class Rank:
-    """One of a tenant's `world` processes, of which so many are `elsewhere`, and its messages so far."""
+    """One of a tenant's `world` processes, the number of them `elsewhere`, and its messages so far."""
 
     link: Link
     number: int
@@ -94,13 +94,13 @@ class Rank:
     """The observations of ranks elsewhere, by their numbers."""
     record: dict[str, Any] | None = None
     rests: list[tuple[int, int]] = field(default_factory=list)
-    """The times from which until which it was held still."""
+    """The times from and until which it was frozen."""
     starts: int = 1
-    """The starts so far of a program that is started again."""
+    """The starts so far of a program that is restarted."""
     late_ns: int = 0
-    """The longest time from an observation's end during which it had not been sent, without rests."""
+    """The longest time that an observation was unsent after its end, without rests."""
     _repeated: set[type[TenantMessage]] = field(default_factory=set)
-    """The messages of an earlier start that this one has still to repeat."""
+    """The messages of an earlier start that this one has yet to repeat."""
     _sent_ns: int = 0
     """The end of the last observation that had to be sent immediately."""
 
@@ -114,7 +114,7 @@ class Rank:
         return self.life is not None and not self.life.ended
 
     def has_come_to(self, phase: RankPhase) -> bool:
-        """Return whether it has come to this phase; a process that has failed will not."""
+        """Return whether it has come to this phase; a failed process never will."""
         return phase <= self.phase < RankPhase.FAILED
 
     def longest_batch_s(self, number: int) -> float:
@@ -127,7 +127,7 @@ class Rank:
         self._send_go(go)
 
     def rejoin(self, link: Link, start: int) -> None:
-        """Go on with a later start, which begins and warms up as the one before did, and gets GO for what is left."""
+        """Go on with a later start, which begins and warms up like the one before, and gets GO for the rest."""
         self.link.close()
         self.link, self.starts = link, start
         said: dict[type[TenantMessage], RankPhase] = {BeginMessage: RankPhase.BEGUN, ReadyMessage: RankPhase.READY}
@@ -162,7 +162,7 @@ class Rank:
                 self.ready, self.ready_ns, self.phase = message, time.perf_counter_ns(), RankPhase.READY
             case ObservationMessage():
                 self.observations.append(self._observed(message, self.observations))
-                # One that ends sooner after the last that was sent is sent with the next one, which may be long.
+                # An observation that ends sooner after the last one sent is sent with the next one, which may be long.
                 if message.end_ns - self._sent_ns >= SEND_EVERY_NS:
                     self._sent_ns = message.end_ns
                     self.late_ns = max(self.late_ns, self._awake_ns(self._sent_ns, self.link.awaited_ns))
@@ -201,15 +201,15 @@ class Rank:
         self.others[rank] = taken
 
     def _observed(self, message: ObservationMessage, before: Sequence[Observed]) -> Observed:
-        """Return an observation as a record has it. Raises ProtocolError if it cannot be made after those `before`."""
+        """Return an observation in the form of a record. Raises ProtocolError if it cannot follow `before`."""
         go = self._given
         if message.index != len(before) or message.index >= go.given.repeat:
-            raise ProtocolError(f"observation {message.index} where {len(before)} of {go.given.repeat} are known")
+            raise ProtocolError(f"observation {message.index} after {len(before)} of {go.given.repeat}")
         begin_ns = before[-1].end_ns if before else go.t0_ns
         if not begin_ns <= message.start_ns < message.end_ns <= time.perf_counter_ns():
             raise ProtocolError(
                 f"observation {message.index} from {message.start_ns} to {message.end_ns} ns does not lie between "
-                f"{begin_ns} ns and now: times are those of CLOCK_MONOTONIC"
+                f"{begin_ns} ns and now: times must be read from CLOCK_MONOTONIC"
             )
         return Observed(
             message.start_ns,

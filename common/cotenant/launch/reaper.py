@@ -80,7 +80,7 @@ class Reaper:
         return set() if self._process is None else {self._process.pid}
 
     def dismiss(self) -> str:
-        """End the reaper, since the runner has cleaned up by itself. Return a warning, "" as a rule."""
+        """End the reaper, since the runner has cleaned up by itself. Return a warning, usually ""."""
         if self._process is None or self._process.poll() is not None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -94,7 +94,7 @@ class Reaper:
 
 
 def remove_containers(removal: Sequence[str]) -> str:
-    """Have the engine remove a run's containers; return its complaint, "" as a rule."""
+    """Have the engine remove a run's containers; return its complaint, usually ""."""
     try:
         subprocess.run(removal, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
     except subprocess.CalledProcessError as error:

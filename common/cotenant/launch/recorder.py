@@ -39,47 +39,47 @@ class Recorder:
         progress = begin(options, suite.starts, suite.backend.name, suite.machine.hostname, self._output)
         self._records += progress.records
         if progress.records:
-            # A resumed run has the start time of the earlier one.
+            # A resumed run keeps the start time of the earlier one.
             self._started = datetime.fromisoformat(progress.records[0].suite_start_time)
         for sentence in progress.sentences:
             tell(sentence)
-        return [start for start in suite.starts if start.key not in progress.finished]
+        return [launch for launch in suite.starts if launch.key not in progress.finished]
 
     def keep(
-        self, start: PlannedLaunch, result: LaunchResult, limits: Limits, tell: Callable[[str], None]
+        self, launch: PlannedLaunch, result: LaunchResult, limits: Limits, tell: Callable[[str], None]
     ) -> list[Record]:
         """Make, write and return a launch's records; tell which do not count any more. Raises CotenantError."""
-        # The imports are late, as modules for numbers take time to import, and none was needed before.
+        # Late imports, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
         from cotenant.launch.parts import parts_of
         from cotenant.launch.records import SuiteFacts, records_of
 
         suite, options = self._suite, self._suite.options
-        findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
+        findings = tuple(dict.fromkeys((*launch.findings, *survived(suite.before))))
         seen = (suite.machine_facts, suite.backend, limits.policies(), findings, self._conceal, options.words)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
         records: list[Record] = []
-        for part, own in parts_of(result, start):
-            records += with_findings(records_of(part, own, facts), [*self._records, *records])
+        for part, launch_of_part in parts_of(result, launch):
+            records += with_findings(records_of(part, launch_of_part, facts), [*self._records, *records])
         self._records += records
         files = self._output.keep(records, result.ended)
         if len(files) == len(records):
             outcomes = tuple(record.outcome for record in records)
-            label, host = start.key, suite.machine.hostname
+            label, host = launch.key, suite.machine.hostname
             ended = self._journal(Launched, label=label, outcomes=outcomes, records=files, host=host)
             if sentence := self._output.supersede(ended, records):
-                tell(f"{start.label}, repetition {options.uid}: {sentence}")
+                tell(f"{launch.label}, repetition {options.uid}: {sentence}")
         return records
 
     def end(self, interrupted: str | None) -> None:
         """Write an entry on the suite's end into the journal."""
         self._journal(Ended, interrupted=interrupted, host=self._suite.machine.hostname)
 
-    def not_yet_alone(self, start: PlannedLaunch) -> tuple[GoesOn, ...]:
-        """Return the tenants that go on alone at a launch's end: of each cell and kind of slice one in a suite."""
-        known = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
-        names = {each: start.of_turn(each).names for each in start.goes_on}
-        return tuple(each for each in start.goes_on if (*names[each], *each.stands_for) not in known)
+    def not_yet_alone(self, launch: PlannedLaunch) -> tuple[GoesOn, ...]:
+        """Return the tenants that go on alone at a launch's end: in a suite, one of each cell and kind of slice."""
+        kept = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
+        names = {each: launch.of_turn(each).names for each in launch.goes_on}
+        return tuple(each for each in launch.goes_on if (*names[each], *each.stands_for) not in kept)
 
     def _journal(self, entry: type[T], **fields: Any) -> T:
         options = self._suite.options
@@ -91,16 +91,16 @@ class Recorder:
         """Return the suite as it runs, in JSON: every cell with the command of each tenant."""
         cells = [
             {
-                "name": start.mix or start.cell.job.name,
-                "label": start.label,
-                "cells": [program.cell.label for program in start.programs],
-                "solo": start.solo,
-                "baseline": start.baseline,
-                "stands_for": start.stands_for,
-                "cgroup": start.cell.job.group,
-                "weight": start.cell.job.weight,
-                "tenants": [words_without(spec.command, self._conceal) for spec in start.specs],
+                "name": launch.mix or launch.cell.job.name,
+                "label": launch.label,
+                "cells": [program.cell.label for program in launch.programs],
+                "solo": launch.solo,
+                "baseline": launch.baseline,
+                "stands_for": launch.stands_for,
+                "cgroup": launch.cell.job.group,
+                "weight": launch.cell.job.weight,
+                "tenants": [words_without(spec.command, self._conceal) for spec in launch.specs],
             }
-            for start in self._suite.starts
+            for launch in self._suite.starts
         ]
         return json.dumps(cells, indent=1).encode() + b"\n"

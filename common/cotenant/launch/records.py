@@ -57,46 +57,46 @@ class SuiteFacts:
     run_words: tuple[str, ...]
 
 
-def records_of(result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> list[Record]:
+def records_of(result: LaunchResult, launch: PlannedLaunch, facts: SuiteFacts) -> list[Record]:
     """Return a record for each tenant of the launch."""
-    launched = _Launched(result, start, facts)
+    launched = _Launched(result, launch, facts)
     return [
         build_record(launched.attested(number), told.part, facts.conceal) for number, told in enumerate(launched.told)
     ]
 
 
 class _Launched:
-    """The facts of a launch that its tenants share, and those of each."""
+    """The facts of a launch that its tenants share, and each tenant's own."""
 
-    def __init__(self, result: LaunchResult, start: PlannedLaunch, facts: SuiteFacts) -> None:
-        self._result, self._start, self._facts = result, start, facts
-        self.told = [told_of(tenant, result, start.design.has_parts) for tenant in result.tenants]
+    def __init__(self, result: LaunchResult, launch: PlannedLaunch, facts: SuiteFacts) -> None:
+        self._result, self._start, self._facts = result, launch, facts
+        self.told = [told_of(tenant, result, launch.design.has_parts) for tenant in result.tenants]
         loads = [told.load for told in self.told if told.observations]
         # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from
         # t0 on in whole observations, so that the first one that counts may begin one later than a neighbour's.
-        self._together = common_load(loads, _loaded_since(self.told[0].go, start.sharers)) if loads else (0, 0)
+        self._together = common_load(loads, _loaded_since(self.told[0].go, launch.sharers)) if loads else (0, 0)
         self._first_start_ns = min((start_ns for start_ns, _ in loads), default=0)
         self._meters = (
             result.meters
             | ({"nodes": nodes} if (nodes := other_nodes(result.tenants[0])) else {})
-            | ({"beside": beside} if (beside := _work_beside(result, self.told, start)) else {})
+            | ({"beside": beside} if (beside := _work_beside(result, self.told, launch)) else {})
         )
-        self._findings = [*facts.findings, *_findings(result, start)]
+        self._findings = [*facts.findings, *_findings(result, launch)]
         self._comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
         observations = [told.observations for told in self.told]
-        self._ratio = _duet_ratio(result, observations, start.design) if self._comparable else None
+        self._ratio = _duet_ratio(result, observations, launch.design) if self._comparable else None
 
     def attested(self, number: int) -> Attested:
         """Return the facts of the `number`-th tenant."""
-        result, start, facts, told = self._result, self._start, self._facts, self.told[number]
-        tenant, program, conducted = result.tenants[number], start.programs[number], result.conducted
-        spec, cells = tenant.spec, [program.cell.label for program in start.programs]
-        slice_ = replace(spec.slice, tenant=number) if start.is_part else spec.slice
+        result, launch, facts, told = self._result, self._start, self._facts, self.told[number]
+        tenant, program, conducted = result.tenants[number], launch.programs[number], result.conducted
+        spec, cells = tenant.spec, [program.cell.label for program in launch.programs]
+        slice_ = replace(spec.slice, tenant=number) if launch.is_part else spec.slice
         outcome, message = known_outcome(tenant.outcome, tenant.message)
         command = spec.foreign.words_of(slice_.tenant, facts.uid) if spec.foreign else spec.command
         return Attested(
             suite=facts.suite,
-            name=name_of(program.cell.label, start.solo, start.mix),
+            name=name_of(program.cell.label, launch.solo, launch.mix),
             run_id=facts.uid,
             vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
             hostname=facts.machine["hostname"],
@@ -109,13 +109,13 @@ class _Launched:
             message=message,
             tenant=slice_.tenant,
             tenants=len(cells),
-            sharers=start.sharers,
-            share=shared_device(slice_, [other.slice for other in start.specs], told.part.observed, result.meters),
-            solo=start.solo,
-            baseline=start.baseline,
-            stands_for=[*start.stands_for],
-            mix=start.mix,
-            neighbours=sorted(cells[:number] + cells[number + 1 :]) if start.mix else [],
+            sharers=launch.sharers,
+            share=shared_device(slice_, [other.slice for other in launch.specs], told.part.observed, result.meters),
+            solo=launch.solo,
+            baseline=launch.baseline,
+            stands_for=[*launch.stands_for],
+            mix=launch.mix,
+            neighbours=sorted(cells[:number] + cells[number + 1 :]) if launch.mix else [],
             group=program.cell.job.group,
             skip=told.skip,
             asked=told.asked,
@@ -127,19 +127,19 @@ class _Launched:
             observations=told.observations,
             rank_observations=told.by_rank,
             rendezvous=_meeting(told, self._together, self._first_start_ns),
-            isolation=_enclosed(tenant, program, start.sharers, facts),
+            isolation=_enclosed(tenant, program, launch.sharers, facts),
             machine=facts.machine,
             meters=self._meters,
             findings=self._findings,
             blocks=None
             if conducted is None or told.first is None
-            else _blocks(conducted, spec.slice.tenant, start.design.has_parts),
-            duet=_duet_part(start.design.place(spec.slice.tenant), program, self._ratio),
+            else _blocks(conducted, spec.slice.tenant, launch.design.has_parts),
+            duet=_duet_part(launch.design.place(spec.slice.tenant), program, self._ratio),
         )
 
 
 def _meeting(told: Told, together: Span, first_start_ns: int) -> Meeting | None:
-    """Return how a tenant met the others, whose common load is `together`; None if it has no rate."""
+    """Return the facts of a tenant's common load with the others, `together`; None if it has no rate."""
     measured = told.rated
     if not measured or told.first is None:
         return None
@@ -176,26 +176,28 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
     return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
 
 
-def _work_beside(result: LaunchResult, told: Sequence[Told], start: PlannedLaunch) -> list[dict[str, Any]]:
+def _work_beside(result: LaunchResult, told: Sequence[Told], launch: PlannedLaunch) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
     spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
     seen = []
     for place, (tenant, each) in enumerate(zip(result.tenants, told, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
-        beside = [of for other, of in enumerate(spans) if other != place and start.design.are_beside(place, other)]
+        beside = [
+            theirs for other, theirs in enumerate(spans) if other != place and launch.design.are_beside(place, other)
+        ]
         others = [*itertools.chain.from_iterable(beside)]
         begin_ns, end_ns = each.load
-        claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
+        claimed = min(begin_ns, _loaded_since(go, launch.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
         if work is not None and others:
-            number = place if start.is_part else slice_.tenant
+            number = place if launch.is_part else slice_.tenant
             seen.append({"tenant": number, "by": "processors"} | asdict(work))
     return seen
 
 
-def _findings(result: LaunchResult, start: PlannedLaunch) -> Iterator[Finding]:
+def _findings(result: LaunchResult, launch: PlannedLaunch) -> Iterator[Finding]:
     """Yield the findings on a launch that all its tenants share."""
     for change in result.changes:
         # One tenant's gain may be its neighbours' loss.
@@ -205,18 +207,18 @@ def _findings(result: LaunchResult, start: PlannedLaunch) -> Iterator[Finding]:
         yield Finding(
             NO_BLOCKS,
             "info",
-            f"What users keep beside each other is not measured by blocks here: {result.unconducted}.",
+            f"The rates that users keep beside each other are not measured by blocks here: {result.unconducted}.",
             "Instead a user of each job and kind of slice goes on alone for a few seconds at a launch's end. A larger "
-            "--budget, or a smaller batch, may have blocks; --baseline whole measures as long alone.",
+            "--budget, or a smaller batch, may allow blocks; --baseline whole measures each user alone for as long.",
         )
     for index, why in ({} if result.went_on is None else result.went_on.missed).items():
         yield Finding(
             NOT_ALONE,
             "info",
-            f"What users like user {index} keep is not known: it was not observed alone, as {why}.",
+            f"The rate that users like user {index} keep is unknown: it was not observed alone, as {why}.",
             "Use --baseline whole, which launches each user alone.",
         )
-    if start.is_part and result.conducted is not None and result.conducted.complete:
+    if launch.is_part and result.conducted is not None and result.conducted.complete:
         yield from _unmet(result, result.conducted)
 
 
@@ -254,7 +256,7 @@ def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
 def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
     sums = {number: block_sums(observations) for number, observations in enumerate(of_tenants)}
-    possible = {number: of for number, of in sums.items() if of is not None}
+    possible = {number: summed for number, summed in sums.items() if summed is not None}
     if result.conducted is None or len(possible) < len(sums):
         return None
     return design.ratio(possible, result.conducted.passed)

@@ -25,12 +25,12 @@ class Claim(enum.Enum):
 
     OWN = "own"
     UNPROVEN = "unproven"
-    """Possibly: a wrong message only closes this connection, and a process that is the tenant's own takes its place."""
+    """Possibly the tenant's: a wrong message only closes this connection, and the tenant's own process replaces it."""
     STRANGER = "stranger"
 
 
 def peer_of(connection: socket.socket) -> tuple[int, int]:
-    """Return the ids of the process and user that connected (unix(7)); the process is 0 if we cannot see it."""
+    """Return the ids of the process and user that connected (unix(7)); the process is 0 if it cannot be seen."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, user, _ = _CREDENTIALS.unpack(credentials)
     return pid, user
@@ -43,7 +43,7 @@ class TakenError(ProtocolError):
 class Link:
     """One connection of one process of a tenant; `open` until either end closes it.
 
-    `peer` is the id of the process that connected, 0 if we cannot see it, and `user` its user's; `joined` is
+    `peer` is the id of the process that connected, 0 if it cannot be seen, and `user` its user's; `joined` is
     true after its hello. `claim` says how certain it is that the process is the tenant's own.
     """
 
@@ -76,7 +76,7 @@ class Link:
         try:
             messages = self._inbox.take()
             if self._inbox.received_bytes > (HELLO_BYTES if not self.joined and not messages else self._most_bytes):
-                raise ProtocolError(f"{self._inbox.received_bytes} bytes, which are more than it has to say")
+                raise ProtocolError(f"{self._inbox.received_bytes} bytes, more than the protocol needs")
         except ProtocolError:
             self.close()
             raise
@@ -85,7 +85,7 @@ class Link:
         return messages
 
     def expect(self, observations: int) -> None:
-        """Raise the limit of bytes for so many more observations."""
+        """Raise the limit of bytes for this many more observations."""
         self._most_bytes += observations * OBSERVATION_BYTES
 
     def send(self, kind: str, **fields: Any) -> None:
@@ -99,7 +99,7 @@ class Link:
 
 
 class Listener:
-    """The socket whose path is in one tenant's environment; processes of others may also connect to it."""
+    """The socket with its path in one tenant's environment; other tenants' processes may also connect to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -127,7 +127,7 @@ class Listener:
 
     @property
     def misplaced(self) -> str:
-        """A sentence where no connection can come since its path leads elsewhere; "" if it does not, or once closed."""
+        """A sentence if no connection can come, as its path leads elsewhere; "" if it does not, or once closed."""
         if self._socket.fileno() < 0:
             return ""
         try:
@@ -144,4 +144,4 @@ class Listener:
 
 def _identity(path: Path) -> tuple[int, int, int]:
     found = path.lstat()
-    return found.st_dev, found.st_ino, found.st_mtime_ns  # The number of a removed file is given to another one.
+    return found.st_dev, found.st_ino, found.st_mtime_ns  # A removed file's number is reused.

@@ -21,7 +21,7 @@ from cotenant.results.store import prepare_directory
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Things that a suite holds while it runs; `own_children` are the children that this process had before."""
+    """The things that a suite holds while it runs; `own_children` are the children that this process had before."""
 
     output: Output
     reaper: Reaper
@@ -35,7 +35,7 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
     raise_limit()
     output = Output(paths.output)
     stack.callback(output.close)
-    image, tenants = suite.options.image, {spec.slice.tenant for start in suite.starts for spec in start.specs}
+    image, tenants = suite.options.image, {spec.slice.tenant for launch in suite.starts for spec in launch.specs}
     removal = [] if image is None else image.removal(str(run), sorted(tenants))
     reaper = Reaper(str(run), backend.location(), paths.own, output.directory, removal)
     # The reaper comes first and is dismissed last, so that it knows of everything that is made.
@@ -65,6 +65,6 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
 
 
 def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
-    """Do a step of the cleaning up, and tell the sentence that it returns, if any."""
+    """Do a step of the cleanup, and tell the sentence that it returns, if any."""
     if sentence := step():
         tell(f"warning: {sentence} {remedy}".rstrip())

@@ -30,14 +30,14 @@ from cotenant.text import listed, many
 SET_ASIDE = ".unfinished"
 """The suffix of a record whose launch did not end, so that no reader takes it for a record."""
 SHOWN = 24
-"""The most letters of a condition's values for which a difference is shown with them."""
+"""Differences are shown with values of at most this many letters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
     """The finished part of a resumed suite: the keys of its finished launches, and their records in order.
 
-    `lost` are the names of those that are gone, or cannot be read.
+    `lost` are the names of records that are gone, or cannot be read.
     """
 
     finished: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ def earlier(options: Options, starts: Sequence[PlannedLaunch], backend: str, hos
 
 
 def repetitions_begun(options: Options, host: str) -> int:
-    """Return how many of a suite's repetitions one run began: from the first one on, each after the one before it."""
+    """Return the number of a suite's repetitions that one run began: from the first on, each after the one before."""
     journal, before = read_journal(options.paths.output), ""
     for number in range(options.repetitions):
         start = journal.last_start(options.suite.name, options.uid + number, host)
@@ -99,7 +99,7 @@ def begun(options: Options, starts: Sequence[PlannedLaunch], backend: str, host:
 
 
 def conditions_of(options: Options, starts: Sequence[PlannedLaunch], backend: str) -> dict[str, str]:
-    """Return the conditions that decide how a launch runs, by the words for them that people know."""
+    """Return the conditions that decide how a launch runs, by the words that users know."""
     work = [
         [start.key, *(part for program in programs for part in _work_of(program))]
         for start in starts
@@ -126,12 +126,12 @@ def conditions_of(options: Options, starts: Sequence[PlannedLaunch], backend: st
 
 
 def _software(options: Options, starts: Sequence[PlannedLaunch]) -> dict[str, str]:
-    """Return the versions that decide rates: of commands of `exec` those of the caller's Python, else ours."""
+    """Return the versions that decide rates: for commands of `exec` the caller's Python's, else ours."""
     commands = [program.cell.job.foreign for start in starts for program in start.programs]
     names = dict.fromkeys(foreign.words[0] for foreign in commands if foreign is not None)
     if not names:
         return installed()
-    # In an image the caller's is not used.
+    # An image does not use the caller's Python.
     return {} if options.image is not None else {"the Python of the command": "; ".join(map(callers_python, names))}
 
 
@@ -185,9 +185,9 @@ def _progress(journal: Journal, start: Started, starts: Sequence[PlannedLaunch],
 
 
 def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:
-    """Rename the records that this repetition has written here since its start, except those that are `kept`.
+    """Rename the records that this repetition has written here since its start, except those in `kept`.
 
-    Those of another host may be of a launch that has just ended, whose line in the journal is to come.
+    Another host's may be of a launch that has just ended, and whose line in the journal is to come.
     """
     aside = []
     for path in sorted(output.glob(f"*.R{start.uid}.D*.json")):
@@ -200,7 +200,7 @@ def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path
 
 
 def _record(path: Path) -> Record | None:
-    """Return a record; None if it cannot be read, or has no times as the runner writes them."""
+    """Return a record; None if it cannot be read, or its times are not in the runner's form."""
     try:
         record = restored(content_of(path))
         times = [datetime.fromisoformat(text) for text in (record.suite_start_time, record.start_time)]

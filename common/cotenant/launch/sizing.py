@@ -1,6 +1,6 @@
 """The batch size of a launch's tenants, from the table, by the class of the device memory that each tenant has.
 
-All tenants of a launch, and each of them alone as a baseline, have one class: that of the smallest device memory.
+All tenants of a launch, and each of them alone as a baseline, have one class, by the smallest device memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Sizing:
     def size_of(self, cell: JobCell) -> Size | None:
         """Return the table's size for a cell; None if the cell does not ask for it, or the memory is too small.
 
-        Raises CotenantError for a job or a precision that the table does not know.
+        Raises CotenantError for a job or a precision missing from the table.
         """
         name = self.class_of(cell.job)
         if name is None or not asks_for_sizes(cell):
@@ -74,7 +74,7 @@ class Sizing:
             if names:
                 part = "" if not plan.device_share_bytes else f" ({gib(plan.device_share_bytes)} of a device each)"
                 where = self.class_of(of_group[0]) or f"less than {next(iter(MEMORY_CLASSES))}"
-                reason = f"{self._table.path} has no batch size of theirs for {where}{part}"
+                reason = f"{self._table.path} has no batch sizes for these jobs and {where}{part}"
                 yield f"{', '.join(names)}: left out, as {reason}; --memory-class names another class."
 
 

@@ -1,4 +1,4 @@
-"""Turns options and a machine into starts, and finds every fault that can be found before anything runs."""
+"""Turns options and a machine into planned launches, and finds every fault that can be found before anything runs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Options:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The words behind `--`; in a duet its sides have them."""
+        """The words after `--`; in a duet its sides have them."""
         return self.extra if self.duet is None else (*self.duet.sides[0], BETWEEN, *self.duet.sides[1])
 
     def plan(self, machine: Machine) -> Plan:
@@ -122,7 +122,7 @@ class Options:
 
 
 class Resolver:
-    """Turns cells into starts, for one machine. Raises CotenantError for a cell that cannot be started."""
+    """Turns cells into planned launches, for one machine. Raises CotenantError for a cell that cannot be started."""
 
     def __init__(self, options: Options, machine: Machine, chosen: Chosen) -> None:
         self._options = options
@@ -164,19 +164,19 @@ class Resolver:
             if cell.nodes <= self._nodes
             if not self._sizing.is_too_large(cell)
         ]
-        together += (start for mix in self._mixes if not self._why_not(mix) for start in self._of_mix(mix))
+        together += (launch for mix in self._mixes if not self._why_not(mix) for launch in self._of_mix(mix))
         if self._options.duet is not None:
             together.append(self._of_duet(self._options.duet))
         starts: dict[tuple[str, tuple[int, ...]], PlannedLaunch] = {}
-        for start in chain.from_iterable(map(self._with_others, together)):
-            starts.setdefault((start.label, start.stands_for), start)
+        for launch in chain.from_iterable(map(self._with_others, together)):
+            starts.setdefault((launch.label, launch.stands_for), launch)
         if not starts:
             raise CotenantError("No job is left to run.", " ".join(self.left_out()))
         _check_labels(starts.values())
         return tuple(starts.values())
 
     def left_out(self) -> tuple[str, ...]:
-        """Return sentences on the jobs, cells and mixes that this machine has no precision, devices or memory for."""
+        """Return sentences on the jobs, cells and mixes for which this machine lacks precisions, devices or memory."""
         of_hosts = self._options.cluster is not None
         alone = [job.stem for job in self._options.jobs if of_hosts and job.group != "all"]
         sentences = []
@@ -208,7 +208,7 @@ class Resolver:
             return "over several nodes only jobs of the group all run."
         if len(mix.labels) > self.tenants and not mix.pairs:
             there = many(self.tenants, "user")
-            return f"it is of {len(mix.labels)} users and there are {there}: --users {len(mix.labels)}."
+            return f"it has {len(mix.labels)} users and there are {there}: --users {len(mix.labels)}."
         if why := why_unpressed(mix.labels, self._devices, self._in_memory):
             return why
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
@@ -254,7 +254,7 @@ class Resolver:
         return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices)
 
     def _of_mix(self, mix: Mix) -> Iterator[PlannedLaunch]:
-        """Yield the launch of a mix, or those of groups of its pairs, if memory cannot hold all jobs at once."""
+        """Yield the launch of a mix, or the launches of groups of its pairs, if memory cannot hold all jobs at once."""
         groups = self._groups(mix) if mix.pairs else [()]
         for number, pairs in enumerate(groups, start=1):
             there = sorted({*chain.from_iterable(pairs)})
@@ -264,12 +264,12 @@ class Resolver:
             programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
             of_tenants = tuple(programs[label] for label in labels)
             name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
-            start = self._together(name, of_tenants, slices, name, met)
-            yield replace(start, timeout_s=mix.timeout_s or start.timeout_s)
+            launch = self._together(name, of_tenants, slices, name, met)
+            yield replace(launch, timeout_s=mix.timeout_s or launch.timeout_s)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
         """Return a mix's pairs in groups, one for each launch, by the peak memory of each job in the newest launches
-        here; a resumed repetition keeps the groups with which it began."""
+        here; a resumed repetition keeps its earlier groups."""
         slots, options, began = self._slices, self._options, None
         if options.resume:
             journal = read_journal(options.paths.output)
@@ -318,13 +318,13 @@ class Resolver:
         """Return the launch of all tenants, by blocks if that is the baseline and several run."""
         options, cells = self._options, [program.cell.label for program in programs]
         by_blocks = options.baseline == "blocks" and len(programs) > 1
-        start = replace(self._start(label, programs, slices, self._design(by_blocks, pairs)), mix=mix)
-        if start.design.failure or not by_blocks:
-            return start
+        launch = replace(self._start(label, programs, slices, self._design(by_blocks, pairs)), mix=mix)
+        if launch.design.failure or not by_blocks:
+            return launch
         goes_on = one_of_each_kind(slices, self._machine, cells)
         # A neighbour of ours needs no baseline.
         alone = tuple(each for each in goes_on if programs[each.tenant].cell.job not in options.neighbours)
-        return replace(start, goes_on=alone)
+        return replace(launch, goes_on=alone)
 
     def _design(self, by_blocks: bool, pairs: tuple[Pair, ...]) -> Design:
         options = self._options
@@ -350,13 +350,13 @@ class Resolver:
         longest_s = max(program.cell.job.timeout_s or 0.0 for program in programs)
         return PlannedLaunch(label, design, users, findings, timeout_s=longest_s or None)
 
-    def _with_others(self, start: PlannedLaunch) -> Iterator[PlannedLaunch]:
-        """Yield a launch, then with a whole baseline those of its tenants alone, so that the machine's state is the
-        same."""
-        yield start
-        if self._options.baseline != "whole" or len(start.users) < 2:
+    def _with_others(self, launch: PlannedLaunch) -> Iterator[PlannedLaunch]:
+        """Yield a launch, then with a whole baseline a launch of each of its tenants alone, so that the machine's state
+        is the same."""
+        yield launch
+        if self._options.baseline != "whole" or len(launch.users) < 2:
             return
-        for user in start.users:
+        for user in launch.users:
             if user.program.cell.job not in self._options.neighbours:
                 alone = self._start(user.cell + SOLO, (user.program,), (user.slice.alone,))
                 yield replace(alone, baseline="whole", stands_for=(user.slice.tenant,))
@@ -386,7 +386,7 @@ class Resolver:
         follows = None if options.cluster is None else options.cluster.follows(cell.nodes)
         if follows:
             del environment[SOCKET_VARIABLE]
-        # Where blocks have to be its tenants never all run at once.
+        # Tenants of a design that needs blocks never all run at once.
         environment |= {WARM_UP_VARIABLE: "alone"} if design.failure else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
@@ -402,7 +402,7 @@ class Resolver:
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
-    """Return the slices of `count` tenants, of which two meet at a time: each is like one of a pair's, with memory on
+    """Return the slices of `count` tenants, two of which meet at a time: each is like one of a pair's, with memory on
     the nodes of both slots."""
     nodes = tuple(sorted({node for slot in slots for node in slot.nodes}))
     return tuple(
@@ -425,13 +425,13 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 
 def _check_labels(starts: Collection[PlannedLaunch]) -> None:
     """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
-    jobs = {start.label for start in starts if not start.solo and not start.mix}
-    turns = (start.of_turn(each) for start in starts for each in start.goes_on)
-    for start in chain(chain.from_iterable(start.met for start in starts), turns):
-        for name, program in zip(start.names, start.programs, strict=True):
-            if (start.solo or start.mix) and name in jobs:
-                where = f"in the mix '{start.mix}'" if start.mix else "alone"
+    jobs = {launch.label for launch in starts if not launch.solo and not launch.mix}
+    turns = (launch.of_turn(each) for launch in starts for each in launch.goes_on)
+    for launch in chain(chain.from_iterable(launch.met for launch in starts), turns):
+        for name, program in zip(launch.names, launch.programs, strict=True):
+            if (launch.solo or launch.mix) and name in jobs:
+                where = f"in the mix '{launch.mix}'" if launch.mix else "alone"
                 raise CotenantError(
-                    f"Job '{name}' is called like a launch of a user of '{program.cell.label}' {where}.",
+                    f"Job '{name}' has the name of a launch of a user of '{program.cell.label}' {where}.",
                     "Rename one, or choose one of them with --name.",
                 )

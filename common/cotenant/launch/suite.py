@@ -36,17 +36,17 @@ class SuiteResult:
     made: list[Record] = field(default_factory=list)
     """The records without those of a resumed repetition's earlier launches."""
     failed: bool = False
-    """Whether a launch failed whose record another node keeps."""
+    """Whether a launch failed, if another node keeps its record."""
     finished: bool = False
-    """Whether a launch came to its end, so that `--resume` goes on behind it."""
+    """Whether a launch came to its end, so that `--resume` goes on after it."""
 
 
 @dataclass(slots=True)
 class SuiteRun:
     """Runs a prepared suite once. The caller holds the machine's lock (`isolation.lock`).
 
-    `records` are those of all launches so far, even if they could not be written. `tell` gets warnings. The observer
-    numbers the launches after those of the `earlier` repetitions.
+    `records` are the records of all launches so far, even if they could not be written. `tell` gets warnings. The
+    observer numbers the launches after those of the `earlier` repetitions.
     """
 
     suite: PreparedSuite
@@ -73,28 +73,28 @@ class SuiteRun:
             resources.output.check_name()
         if refused:
             raise CotenantError(refused)
-        # A caller that launches more after this has to know of a signal that came while slices were removed.
+        # A caller that launches more after this must know of a signal that came while slices were removed.
         made = self.records[restored:]
         finished = not all(record.outcome in UNFINISHED for record in made)
         return SuiteResult(self.records, interruption.requested, made, finished=finished)
 
     def follow(self) -> SuiteResult:
-        """Make this node's part of the launches, whose records node 0 keeps. Raises CotenantError."""
+        """Make this node's part of the launches; node 0 keeps their records. Raises CotenantError."""
         suite, options, failed, finished = self.suite, self.suite.options, False, False
         with self._running() as (resources, interruption):
             launcher = Launcher(suite, resources, interruption, self.observer)
-            own = [start for start in suite.starts if start.follows]
-            # Ranks whose data is missing say so to rank 0.
-            for start, _ in data.prepare_data(options, own, interruption, self.observer):
+            followed = [launch for launch in suite.starts if launch.follows]
+            # Ranks without their data report that to rank 0.
+            for launch, _ in data.prepare_data(options, followed, interruption, self.observer):
                 if interruption.requested:
                     break
                 resources.reaper.ensure()
-                result = launcher.measure(start, options.limits)
+                result = launcher.measure(launch, options.limits)
                 outcome, message = result.tenants[0].outcome, result.tenants[0].message
-                cleared(spec.temporary for spec in start.specs)
-                self.tell(f"{start.label}: {outcome}. {message}".strip())
+                cleared(spec.temporary for spec in launch.specs)
+                self.tell(f"{launch.label}: {outcome}. {message}".strip())
                 for change in result.changes:
-                    self.tell(f"{start.label}: the slice did not stay as planned: {change}.")
+                    self.tell(f"{launch.label}: the slice did not stay as planned: {change}.")
                 finished |= outcome == "completed"
                 failed |= outcome not in ("completed", "aborted") or bool(result.changes)
                 _check_cleared(result)
@@ -123,20 +123,20 @@ class _Launches:
         signal comes. Return the refusal, "" without one. Raises CotenantError."""
         suite, interruption = self.launcher.suite, self.launcher.interruption
         options = suite.options
-        positions = {start.key: place for place, start in enumerate(suite.starts, start=1)}
+        positions = {launch.key: place for place, launch in enumerate(suite.starts, start=1)}
         ready = data.prepare_data(options, starts, interruption, self.launcher.observer)
         launched: set[str] = set()
-        for start, missing in ready:
+        for launch, missing in ready:
             if interruption.requested:
                 break
-            launched.add(start.key)
+            launched.add(launch.key)
             limits = options.limits
             if suite.pace is not None:
                 left = [other for other in starts if other.key not in launched]
-                limits = suite.pace.limits(limits, [start, *left])
-            result, records = self._launch(positions[start.key], start, missing, limits)
+                limits = suite.pace.limits(limits, [launch, *left])
+            result, records = self._launch(positions[launch.key], launch, missing, limits)
             if message := refusal(result, options.typed):
-                return f"{start.label}: {message}"
+                return f"{launch.label}: {message}"
             if options.raise_error and not all(record.completed for record in records):
                 break
             if lost := [record.message for record in records if record.outcome == "node_lost"]:
@@ -145,40 +145,40 @@ class _Launches:
         return ""
 
     def _launch(
-        self, position: int, start: PlannedLaunch, missing: str | None, limits: Limits
+        self, position: int, launch: PlannedLaunch, missing: str | None, limits: Limits
     ) -> tuple[LaunchResult, list[Record]]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
         output, begin_s = resources.output, time.monotonic()
-        start = replace(start, goes_on=self.recorder.not_yet_alone(start))
-        observer.launch(self.earlier + position, start.label, len(start.specs))
+        launch = replace(launch, goes_on=self.recorder.not_yet_alone(launch))
+        observer.launch(self.earlier + position, launch.label, len(launch.specs))
         resources.reaper.ensure()
-        result = _without_data(start, missing) if missing is not None else self.launcher.measure(start, limits)
+        result = _without_data(launch, missing) if missing is not None else self.launcher.measure(launch, limits)
         if suite.pace is not None and result.stop_ns:
             loaded_s = (result.stop_ns - min(go.t0_ns for go in result.gos.values())) / 1e9
-            suite.pace.took(start, time.monotonic() - begin_s - loaded_s)
-        left = cleared(spec.temporary for spec in start.specs)
-        found = (*start.findings, *left, *output.put_right())
-        records = self.recorder.keep(replace(start, findings=found), result, limits, self.tell)
-        outcomes = [record.outcome for record in records if record.solo == start.solo]
+            suite.pace.took(launch, time.monotonic() - begin_s - loaded_s)
+        left = cleared(spec.temporary for spec in launch.specs)
+        found = (*launch.findings, *left, *output.put_right())
+        records = self.recorder.keep(replace(launch, findings=found), result, limits, self.tell)
+        outcomes = [record.outcome for record in records if record.solo == launch.solo]
         minutes = (time.monotonic() - begin_s) / 60
-        output.summary(launch_line(position, len(suite.starts), outcomes, minutes, start.commands))
+        output.summary(launch_line(position, len(suite.starts), outcomes, minutes, launch.commands))
         observer.ended(records)
-        told = {NOT_ALONE} if start.design.refusal else {NO_BLOCKS, NOT_ALONE}
+        told = {NOT_ALONE} if launch.design.refusal else {NO_BLOCKS, NOT_ALONE}
         for why in dict.fromkeys(each for record in records for each in record.findings if each.rule in told):
-            self.tell(f"{start.label}: {why.sentence} {why.remedy}")
+            self.tell(f"{launch.label}: {why.sentence} {why.remedy}")
         output.check()
         _check_cleared(result)
         return result, records
 
 
 def _check_cleared(result: LaunchResult) -> None:
-    """End the suite where a slice is left, as the next launch would not be alone. Raises IsolationError."""
+    """End the suite if a slice is left, as the next launch would not be alone. Raises IsolationError."""
     if result.left_behind:
         with isolation_errors():
             raise NotIsolatedError(result.left_behind)
 
 
-def _without_data(start: PlannedLaunch, reason: str) -> LaunchResult:
+def _without_data(launch: PlannedLaunch, reason: str) -> LaunchResult:
     now = datetime.now(UTC)
-    return LaunchResult(tuple(TenantResult(spec, "missing_data", reason) for spec in start.specs), now, now)
+    return LaunchResult(tuple(TenantResult(spec, "missing_data", reason) for spec in launch.specs), now, now)

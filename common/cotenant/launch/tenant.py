@@ -36,7 +36,7 @@ LOG_TAIL_BYTES = 8192
 
 
 class TenantPhase(enum.IntEnum):
-    """How far a tenant has come: it enters its slice, runs, has been killed, and has ended, or cannot be ended."""
+    """The progress of a tenant: it enters its slice, runs, has been killed, and has ended, or cannot be ended."""
 
     ENTERING = 0
     RUNNING = 1
@@ -84,7 +84,7 @@ class Tenant:
     patience: Patience | None = None
     """How long it is waited for; None if only the launch's limits end it."""
     status: int | None = None
-    """Its first process's exit status; None if that has not ended."""
+    """Its first process's exit status; None if it has not ended."""
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
 
@@ -94,7 +94,7 @@ class Tenant:
 
     @property
     def alive(self) -> bool:
-        """Whether it is waited for: it has not ended, and it is not known that it cannot be ended."""
+        """Whether it is waited for: it has not ended, and is not known to be impossible to end."""
         return self.phase < TenantPhase.ENDED
 
     @property
@@ -117,7 +117,7 @@ class Tenant:
 
     @property
     def returns(self) -> bool:
-        """Whether its program is started again when it ends before it is measured."""
+        """Whether its program is restarted when it ends before it is measured."""
         return self.spec.foreign is not None and self.spec.foreign.again
 
     def all_ranks(self, phase: RankPhase) -> bool:
@@ -224,12 +224,12 @@ class Tenant:
     def log_tail(self, rank: int = 0) -> str:
         """Return the last lines of its log, or of the rank's own log if there is one, as one line.
 
-        Ranks that follow one on another node are not known by their numbers: it is that of the first.
+        The numbers of ranks that follow another node are unknown: the first one's log is read.
         """
-        own = rank_log(self.spec.log, rank).name
+        rank_log_name = rank_log(self.spec.log, rank).name
         if self.spec.follows:
-            own = min(_rank_logs(self.spec.log, self.logs), default=own)
-        log = own if self.logs.kind_of(own) else self.spec.log.name
+            rank_log_name = min(_rank_logs(self.spec.log, self.logs), default=rank_log_name)
+        log = rank_log_name if self.logs.kind_of(rank_log_name) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
         return BETWEEN_LINES.join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
@@ -260,8 +260,8 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: D
 
 
 def _may_follow(link: Link, rank: Rank) -> bool:
-    """Whether a process may take the place of a rank's own: that has ended, is not measured yet, and was no better
-    known to be the tenant's. A child that the ended process has forked may still hold its connection."""
+    """Whether a process may replace a rank's own: this one has ended, is not measured yet, and was no better known to
+    be the tenant's. A child that the ended process has forked may still hold its connection."""
     process = process_of(rank.link.peer)
     lives = rank.link.open and (not rank.link.peer or (process is not None and process.state not in "ZX"))
     return not lives and rank.phase < RankPhase.DONE and rank.world == 1 and link.claim is rank.link.claim
@@ -273,8 +273,8 @@ def ranks_of(tenants: Iterable[Tenant]) -> list[Rank]:
 
 
 def say_enough(tenants: Iterable[Tenant]) -> None:
-    """Let these tenants end their observations. One of several ranks is not told: another observation on some of its
-    ranks would hang their collectives."""
+    """Let these tenants end their observations. A tenant of several ranks is not told: another observation on some of
+    its ranks would hang their collectives."""
     for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
         rank.say_enough()
 
@@ -299,7 +299,7 @@ def followed(tenants: Collection[Tenant]) -> dict[int, Family]:
 
 
 def held_up(tenant: Tenant) -> str:
-    """Return a sentence on a process of this tenant that another program holds; "" without one."""
+    """Return a sentence on a process of this tenant that another program stops; "" without one."""
     for pid in sorted(families_of([tenant])[tenant.index]):
         process, tracer = process_of(pid), int(status_of(pid).get("TracerPid", "0"))
         if tracer:
@@ -310,7 +310,7 @@ def held_up(tenant: Tenant) -> str:
 
 
 def _rank_logs(log: Path, logs: Directory) -> list[str]:
-    """Return the logs that ranks have left in an earlier repetition with the same number."""
+    """Return the logs left by ranks in an earlier repetition with the same number."""
     beginning, _, end = rank_log(log, 1).name.rpartition("1")
     return [name for name in logs.names() if name.startswith(beginning) and name.endswith(end)]
 

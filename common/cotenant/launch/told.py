@@ -1,4 +1,4 @@
-"""The messages of a tenant, as the record of a launch or of a part of it needs them."""
+"""The messages of a tenant, in the form that the record of a launch or of a part of it needs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Told:
     by_rank: dict[str, list[Observed]]
     late_ns: int
     load: Span
-    """When its load began and ended."""
+    """The start and the end of its load."""
 
     @property
     def asked(self) -> Amount | None:
@@ -75,7 +75,7 @@ def placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) 
 def told_of(tenant: TenantResult, result: LaunchResult, has_parts: bool) -> Told:
     """Return the messages of a tenant: rank 0's part and times, the items of all ranks, and each rank's observations.
 
-    Rank 0 has reported those of ranks on other nodes.
+    Rank 0 has reported the observations of ranks on other nodes.
     """
     go, conducted, ranks = result.gos.get(tenant.spec.slice.tenant), result.conducted, tenant.ranks
     first = ranks.get(0)
@@ -102,7 +102,7 @@ def told_of(tenant: TenantResult, result: LaunchResult, has_parts: bool) -> Told
 
 
 def _in_span(rows: Sequence[Observed], span: Span, go: Go) -> list[bool]:
-    """Return of each observation whether it lies in the span, and GO asked for it."""
+    """Return for each observation whether it lies in the span, and GO asked for it."""
     return [
         number < go.given.repeat and span[0] <= made.start_ns and made.end_ns <= span[1]
         for number, made in enumerate(rows)

@@ -1,7 +1,7 @@
-"""Turns of the tenants on one device or the same processors, in which one works while the others are idle.
+"""Turns of the tenants on one device or the same processors: one works while the others are idle.
 
-On a device each tenant tries its algorithms, as it would alone. Tenants that will not all run at once also warm up by
-turns: threads that wait for each other are a hundred times slower if several tenants share the processors.
+On a device each tenant tries its algorithms, as it would alone. Tenants that will not all run at once also warm up
+by turns: threads that wait for each other are a hundred times slower if several tenants share the processors.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Turns:
             place = {devices[0].uuid or devices[0].pci} if devices else {*tenant.spec.slice.processors}
             met = [group for group in groups if group[0] & place]
             groups = [group for group in groups if group not in met]
-            groups.append((place.union(*(at for at, _ in met)), [*chain.from_iterable(of for _, of in met), tenant]))
+            groups.append(
+                (place.union(*(at for at, _ in met)), [*chain.from_iterable(members for _, members in met), tenant])
+            )
         return [tenants for _, tenants in groups]
 
     def _look(self, tenants: Sequence[Tenant]) -> None:
@@ -68,7 +70,7 @@ class Turns:
         asked = [(tenant, self._turns[tenant.index]) for tenant in expected if tenant.index in self._turns]
         for _, turn in asked:
             if turn.state == "has" and self.now_s() >= turn.since_s + TURN_S:
-                # It goes on later, when it says itself that its turn is over.
+                # It goes on later, when it reports the end of its turn itself.
                 turn.state = "released"
         if len(asked) < len(expected) or any(turn.state == "has" for _, turn in asked):
             return

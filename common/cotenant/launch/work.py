@@ -1,4 +1,4 @@
-"""Reads every tenant's processor time during a load, to see which tenants work while others are observed."""
+"""Reads every tenant's processor time during a load, to find tenants that do not work while others are observed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cotenant.stats.tenants import Reading
 
 LEAST_GAP_NS = 100_000_000
 MOST_SHARE = 0.001
-"""Share of one processor: a tenth of the runner's limit. If a reading costs more than 0.1 ms, they become rarer, and so
-do searches for new processes of slices that do not count."""
+"""Share of one processor: a tenth of the runner's limit. If a reading costs more than 0.1 ms, they become rarer, and
+so do searches for new processes of slices that do not count."""
 
 
 class WorkReadings:
@@ -65,6 +65,6 @@ class WorkReadings:
 
 
 def _due_ns(begun_ns: int) -> int:
-    """Return when to do again what began at this processor time: time that others took from the runner is no cost."""
+    """Return when to repeat work that began at this processor time: time that others took is no cost."""
     cost_ns = time.thread_time_ns() - begun_ns
     return time.perf_counter_ns() + max(LEAST_GAP_NS, round(cost_ns / MOST_SHARE))

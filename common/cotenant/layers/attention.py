@@ -12,11 +12,11 @@ from cotenant.layers.rotary import Rotation, rotated
 
 
 def head_width(width: int, heads: int, kv_heads: int) -> int:
-    """Return the units of one head. Raises CotenantError where the heads do not share the width evenly."""
+    """Return the units of one head. Raises CotenantError if the heads do not share the width evenly."""
     if width % heads or heads % kv_heads:
         raise CotenantError(
             f"A width of {width} cannot be shared by {heads} heads, with {kv_heads} of keys and values.",
-            "Give a width that is a multiple of the heads, and heads that are a multiple of those of keys and values.",
+            "Give a width that is a multiple of the heads, which are a multiple of the heads of keys and values.",
         )
     return width // heads
 
@@ -24,7 +24,7 @@ def head_width(width: int, heads: int, kv_heads: int) -> int:
 class Attention(nn.Module):
     """Self-attention (Vaswani et al. 2017); with fewer `kv_heads` several heads share keys and values (Ainslie 2023).
 
-    One product makes queries, keys and values, whose rows of weights stand in this order.
+    One product makes queries, keys and values; its rows of weights are in this order.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Return (b, l, w): every position's mean of the values, weighted by how its query fits the keys.
 
-        `mask` is True where a query sees a key, and takes the place of `causal`. With a cache and `at_l` the l
-        positions are these, and keys and values those of the whole cache; with a cache alone they are its first.
+        `mask` is True if a query sees a key, and replaces `causal`. With a cache and `at_l` the l positions are these,
+        and keys and values are the whole cache's; with a cache alone they are its first.
         """
         q_bhld, k_bhsd, v_bhsd = (
             part.unflatten(-1, (-1, self.head)).transpose(1, 2) for part in self.qkv(x_blw).split(self.sizes, dim=-1)

@@ -73,7 +73,7 @@ class Decoder(nn.Module):
         return nn.ModuleList(caches).to(self.embedding.weight)
 
     def forward(self, tokens_bl: Tensor, caches: nn.ModuleList | None = None, at_l: Tensor | None = None) -> Tensor:
-        """Return the logits (b, l, v) of the word after each one; over `caches` those after the last one, (b, 1, v)."""
+        """Return the logits (b, l, v) of the word after each one; over `caches` of the last one's next, (b, 1, v)."""
         states_blw = self.states(tokens_bl, caches, at_l)
         return self.words(states_blw if caches is None else states_blw[:, -1:])
 
@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         """Return the last layer's output for each position, (b, l, w).
 
         With `caches` keys and values are stored there. With `at_l` the l positions are these, on the device, and each
-        sees those of the caches up to itself; otherwise they are the first.
+        sees the caches' positions up to itself; otherwise they are the first.
         """
         mask_ls = None
         if caches is not None and at_l is not None:

@@ -57,7 +57,7 @@ class NextToken(Distributed, LanguageModel):
     lr: float = flag(3e-4, help="learning rate")
 
     def train(self, run: Run, model: nn.Module) -> None:
-        """Place the model, of whose weights the matrices decay."""
+        """Place the model; the matrices among its weights decay."""
         self.model = self.distribute(run, model)
         self.optimizer = run.adamw(decayed(self.model, 0.1), lr=self.lr, betas=(0.9, 0.95))
 
@@ -78,6 +78,6 @@ class NextToken(Distributed, LanguageModel):
         return loss
 
     def dense_flops(self, batch: Tensor, weights: float) -> float:
-        """Return the operations of a step whose tokens go through so many weights, all of which are trained."""
+        """Return the operations of a step whose tokens go through `weights` weights, all of them trained."""
         attention = 12 * self.layers * self.width * self.context  # 4 for scores and values, times 3 with the backward
         return self.items(batch) * (6 * weights + attention)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 ROWS = 2048
-"""Positions whose logits exist at a time: enough for products of full speed."""
+"""The number of positions with logits at a time: enough for products of full speed."""
 
 
 def cross_entropy_of(x_nw: Tensor, weight_vw: Tensor, bias_v: Tensor, target_n: Tensor) -> Tensor:

@@ -17,14 +17,14 @@ class Rotary(nn.Module):
 
     def __init__(self, head: int, context: int, theta: float) -> None:
         super().__init__()
-        # In fp32 whatever the model is in: 16 bit cannot tell one position of thousands from the next.
+        # In fp32 even if the model is not: 16 bits cannot tell one position of thousands from the next.
         rates_i = theta ** -(torch.arange(0, head, 2, dtype=torch.float32) / head)
         angles_li = torch.outer(torch.arange(context, dtype=torch.float32), rates_i)
         self.register_buffer("cosines", angles_li.cos(), persistent=False)
         self.register_buffer("sines", angles_li.sin(), persistent=False)
 
     def forward(self, length: int, at_l: Tensor | None = None) -> Rotation:
-        """Return the rotation of the first `length` positions, or of those in `at_l`."""
+        """Return the rotation of the first `length` positions, or of the positions in `at_l`."""
         if at_l is None:
             return self.cosines[:length], self.sines[:length]
         return self.cosines.index_select(0, at_l), self.sines.index_select(0, at_l)

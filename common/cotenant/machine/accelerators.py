@@ -1,4 +1,4 @@
-"""Describes accelerators, their peak rates, and the variables that show a tenant its own ones only."""
+"""Describes accelerators, their peak rates, and the variables that show a tenant only its own ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VISIBILITY = {
 `HIP_VISIBLE_DEVICES=3` would hide the one device that `ROCR_VISIBLE_DEVICES` leaves."""
 
 HIDE_ALL = ("", "-1", "NoDevFiles")
-"""Values of CUDA_VISIBLE_DEVICES that hide every device, as somebody wants it."""
+"""Values of CUDA_VISIBLE_DEVICES that hide every device on purpose."""
 
 _PEAKS = Path(__file__).with_name("peaks.csv")
 _PART = re.compile(r"\bMIG\b|-\d+[ABCQV]\b")
@@ -43,14 +43,14 @@ class Accelerator:
     uuid: str
     pci: str
     node: int
-    """Its NUMA node, -1 where the host does not say."""
+    """Its NUMA node, -1 if the host does not say."""
     memory_bytes: int
-    """Memory that programs can have, without the driver's own; 0 where the driver does not say."""
+    """Memory that programs can have, without the driver's own; 0 if the driver does not say."""
     driver: str
 
     @property
     def is_partition(self) -> bool:
-        """Is this a part of a device (MIG), not a whole one?"""
+        """Whether this is a part of a device (MIG), not a whole one."""
         return self.uuid.startswith("MIG-")
 
 
@@ -64,7 +64,7 @@ def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
     if "CUDA_VISIBLE_DEVICES" in variables:
         variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     if "ZE_AFFINITY_MASK" in variables:
-        # By default numbers count tiles: the second card of two tiles each would be the first one's other half.
+        # By default numbers count tiles: the second card of two-tile cards would be the first card's other half.
         variables["ZE_FLAT_DEVICE_HIERARCHY"] = "COMPOSITE"
     return variables
 
@@ -102,14 +102,14 @@ def _by_uuid(entry: str, uuids: Sequence[str]) -> int | None:
 
 
 def pci_node(root: Path, pci: str) -> int:
-    """Return the NUMA node of a PCI device (`0000:3b:00.0`), -1 where it is unknown."""
+    """Return the NUMA node of a PCI device (`0000:3b:00.0`), -1 if it is unknown."""
     node = read_int(root / "sys/bus/pci/devices" / pci / "numa_node")
     return -1 if node is None else node
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Dense products in one precision, in TFLOP/s, by the maker's own word (the table `peaks.csv` beside this file).
+    """Dense products in one precision, in TFLOP/s, as the maker states it (the table `peaks.csv` beside this file).
 
     `pattern` is whole words of the names that the driver gives.
     """
@@ -137,8 +137,8 @@ def is_part(device: str) -> bool:
 def peak_of(device: str, precision: str) -> Peak | None:
     """Return the peak of a device by its name; None for an unknown one, and for a part of one (MIG, vGPU).
 
-    Of several patterns that fit the longest counts (`H200 NVL` is no `H200`), then the fastest: a driver may name
-    two devices that it cannot tell apart.
+    Of several patterns that fit, the longest counts (`H200 NVL` is no `H200`), then the fastest: a driver may give
+    two devices that it cannot tell apart the same name.
     """
     if is_part(device):
         return None

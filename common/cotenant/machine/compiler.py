@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def compiler_lacks() -> str:
-    """Return the missing part: a compiler, the headers of this Python, or "" where none is missing.
+    """Return the missing part: a compiler, the headers of this Python, or "" if none is missing.
 
     The compiler is found as Triton finds it.
     """

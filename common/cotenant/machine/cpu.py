@@ -1,4 +1,4 @@
-"""How fast the processors are: how their clocks are governed, how often heat slowed them, and how even they are."""
+"""The speed of processors: the control of their clocks, slowdowns by heat, and their evenness."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _CPU = "sys/devices/system/cpu"
 
 @dataclass(frozen=True, slots=True)
 class Clocking:
-    """The distinct settings of the given processors; empty or None where the kernel does not say, as in most guests."""
+    """The distinct settings of the given processors; empty or None if the kernel does not say, as in most guests."""
 
     driver: str
     governors: tuple[str, ...]
     preferences: tuple[str, ...]
-    """`energy_performance_preference`: the wish that drivers follow which choose clocks by themselves."""
+    """`energy_performance_preference`: the preference of drivers that choose clocks by themselves."""
     capped: tuple[int, ...]
-    """The processors whose highest allowed frequency is below the highest possible one."""
+    """The processors with a highest allowed frequency below the highest possible one."""
     boost: bool | None
 
 
@@ -40,7 +40,7 @@ def clocking(processors: Iterable[int], root: Path = Path("/")) -> Clocking:
 
 
 def thermal_throttles(processors: Iterable[int], root: Path = Path("/")) -> int | None:
-    """Return how often heat has slowed these processors' cores since boot, None where the kernel does not count."""
+    """Return how often heat slowed these processors' cores since boot, None if the kernel does not count."""
     files = (root / _CPU / f"cpu{number}/thermal_throttle/core_throttle_count" for number in processors)
     counts = [count for file in files if (count := read_int(file)) is not None]
     return sum(counts) if counts else None
@@ -48,7 +48,7 @@ def thermal_throttles(processors: Iterable[int], root: Path = Path("/")) -> int 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache and the logical processors that it serves; a size of None where the kernel does not say."""
+    """A cache and the logical processors that it serves; a size of None if the kernel does not say."""
 
     level: int
     size_bytes: int | None
@@ -56,9 +56,9 @@ class Cache:
 
 
 def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list[Cache]:
-    """Return the last cache for data of each of these processors, each once, as it is numbered by its first processor.
+    """Return the last cache for data of each of these processors, each once, ordered by its first processor.
 
-    A guest has those that its hypervisor shows. Without /sys there are none.
+    A guest has the ones its hypervisor shows. Without /sys there are none.
     """
     found: dict[tuple[int, ...], Cache] = {}
     seen: set[int] = set()
@@ -79,7 +79,7 @@ def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list
 
 
 def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
-    """Return the size of the first processor's last cache, None where the kernel does not say."""
+    """Return the size of the first processor's last cache, None if the kernel does not say."""
     return next((cache.size_bytes for cache in last_level_caches([0], root)), None)
 
 
@@ -109,7 +109,7 @@ _READS = 10_000
 _BURSTS, _MOMENTS = 3, 15
 _MOMENT_S = 0.01
 _BEGINNING_S = 0.05
-"""Until then a clock that follows the load may still be rising."""
+"""A clock that follows the load may still be rising until then."""
 
 
 @dataclass(frozen=True, slots=True)

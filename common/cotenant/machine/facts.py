@@ -20,9 +20,9 @@ _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 
 
 def inventory(machine: Machine) -> dict[str, Any]:
-    """Return the host's firmware and how its clocks are governed, and `devices`: the same of each NVIDIA device.
+    """Return the host's firmware and the governing of its clocks, and `devices`: the same of each NVIDIA device.
 
-    None, or "", is a fact that nobody tells.
+    None, or "", is an unknown fact.
     """
     clocks = clocking([processor.id for processor in machine.processors])
     return {
@@ -73,7 +73,7 @@ def software(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def git_state(directory: Path) -> dict[str, Any] | None:
-    """Return the `commit` that `directory` stands at, `dirty` where a tracked file differs from it.
+    """Return the `commit` of `directory`, `dirty` if a tracked file differs from it.
 
     None without git, repository or commit.
     """
@@ -101,8 +101,8 @@ def git_state(directory: Path) -> dict[str, Any] | None:
 
 
 def installed() -> dict[str, str]:
-    """Return the version of each package that decides a rate, and is here."""
-    # Needs the email and zipfile packages: too slow for those who want the topology only.
+    """Return the version of each installed package that decides a rate."""
+    # Needs the email and zipfile packages: too slow if only the topology is wanted.
     from importlib import metadata
 
     versions: dict[str, str] = {}

@@ -14,9 +14,9 @@ _ROCR, _HIP, _CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBL
 
 
 def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerator, ...]:
-    """Return the devices that the caller may use: by PCI id, or as its own visible-devices variables order it.
+    """Return the devices that the caller may use: by PCI id, or in the order of its visible-devices variables.
 
-    A processor's built-in graphics count only where there is nothing else.
+    A processor's built-in graphics count only if there is nothing else.
     """
     nodes = _nodes(root)
     dedicated = [device for device, built_in in nodes if not built_in]
@@ -25,7 +25,7 @@ def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerato
         return tuple(sorted(dedicated or everything, key=lambda device: device.pci))
     if _ROCR in environ:
         everything = _chosen(environ[_ROCR], everything)
-    # HIP's own variable counts the devices that ROCR's leaves, and takes CUDA's where it is not set.
+    # HIP's variable counts the devices that ROCR's leaves; CUDA's stands in if it is not set.
     inner = environ.get(_HIP, environ.get(_CUDA))
     return tuple(everything if inner is None else _chosen(inner, everything))
 

@@ -1,4 +1,4 @@
-"""The kinds of a host's cores, where it has several: as the kernel names them, by part, or by what they can do."""
+"""The kinds of a host's cores, if it has several: by the kernel's names, by part, or by their abilities."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cotenant.procfs import read_int, read_list, read_text
 from cotenant.text import joined
 
 _CPU = "sys/devices/system/cpu"
-_HYBRID = ("core", "atom", "lowpower")  # the counters that x86 kernels keep apart where cores differ
+_HYBRID = ("core", "atom", "lowpower")  # the names of x86 kernels' separate counters
 _GAP = 1.2
-"""Kinds of core differ by so much in clock or capacity; cores of one kind are sorted into bins of a few per cent."""
+"""Kinds of core differ by this factor in clock or capacity; bins of one kind differ by a few per cent."""
 
 
 def kinds(root: Path, core_of: Mapping[int, int]) -> dict[int, str]:
-    """Return the kind of each processor's core; nothing where all are of one kind. `core_of`: the usable processors."""
+    """Return the kind of each processor's core; nothing if all are of one kind. `core_of`: the usable processors."""
     named = (_by_counters, _by_part, _by_capacity, _by_clock_and_cache)
     found = next((found for by in named if (found := by(root, sorted(set(core_of.values()))))), {})
     of_each = {number: found.get(core, "") for number, core in core_of.items()}
@@ -40,7 +40,7 @@ def _by_capacity(root: Path, cores: Sequence[int]) -> dict[int, str]:
 
 
 def _by_clock_and_cache(root: Path, cores: Iterable[int]) -> dict[int, str]:
-    """Where the kernel has no counters apart: Zen 5c differs by its clock, Intel's small cores by their first cache."""
+    """Without separate counters: Zen 5c differs by its clock, Intel's small cores by their first cache."""
     clocks = {core: read_int(root / _CPU / f"cpu{core}/cpufreq/cpuinfo_max_freq") or 0 for core in cores}
     caches = {core: read_text(root / _CPU / f"cpu{core}/cache/index0/size") for core in cores}
     clock_of = _apart(clocks, lambda clock_khz: f"{clock_khz / 1e6:.2g} GHz" if clock_khz else "")
@@ -51,7 +51,7 @@ def _by_clock_and_cache(root: Path, cores: Iterable[int]) -> dict[int, str]:
 
 
 def _apart(values: Mapping[int, int], name: Callable[[int], str]) -> dict[int, str]:
-    """Return the name of each core's group of values, its largest; a gap lies between groups."""
+    """Return the name of each core's group of values, by its largest; a gap separates groups."""
     ascending = sorted(set(values.values()))
     ends = [low for low, high in pairwise(ascending) if high >= _GAP * low]
     last_of = {value: next((end for end in ends if value <= end), ascending[-1]) for value in ascending}

@@ -1,4 +1,4 @@
-"""Where our own cgroup lies, on v1, v2 and hybrid hosts, and which limits stand above us."""
+"""Our own cgroup, on v1, v2 and hybrid hosts, and the limits above us."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Mounts:
     """The mount point of each v1 controller; controllers mounted together share one."""
     v2: Path | None
     own: dict[str, Path]
-    """Our own cgroup's directory by controller (`V2` for v2); absent where the mount does not show it."""
+    """Our own cgroup's directory by controller (`V2` for v2); absent if the mount does not show it."""
     chains: dict[str, tuple[Path, ...]]
     """Our own directory and its visible ancestors, by controller, the mount point last."""
 
     def chain(self, controller: str = V2) -> tuple[Path, ...]:
-        """Return the directories whose limits apply to us: our own first, then its visible ancestors."""
+        """Return the directories with limits on us: our own first, then its visible ancestors."""
         return self.chains.get(controller, ())
 
 
-def own_cgroups(root: Path = Path("/")) -> dict[str, str]:
-    """Return our own cgroup's path by controller, from `/proc/self/cgroup`, `V2` being the v2 hierarchy."""
+def own_cgroups(root: Path = Path("/"), pid: int | str = "self") -> dict[str, str]:
+    """Return a process's own cgroup by controller, from `/proc/PID/cgroup`, `V2` being the v2 hierarchy."""
     paths: dict[str, str] = {}
-    for line in read_text(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / f"proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, colon, path = rest.partition(":")
         if not colon:
@@ -54,7 +54,7 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
         if not candidates:
             continue
         parts = _parts(path)
-        # Of several mounts of one hierarchy, the one that shows us, and most of the cgroups above us.
+        # Of several mounts of one hierarchy, take the one that shows us, and most of the cgroups above us.
         best = min(candidates, key=lambda m: (_below(_parts(m.shown), parts) is None, len(_parts(m.shown))))
         points[controller] = best.point
         shown = _parts(best.shown)
@@ -71,11 +71,11 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
 
 
 def memory_limit(mounts: Mounts) -> int | None:
-    """Return the smallest memory limit of our own cgroup and those above it in bytes, None without one."""
+    """Return the smallest memory limit of our own cgroup and the ones above it in bytes, None without one."""
     limits = [limit for _, limit, _, _ in _memory_levels(mounts)]
     # On v1 the kernel also names the limits above the cgroups that a container is shown.
     limits += [_counted(directory).get("hierarchical_memory_limit") for directory in mounts.chain("memory")[:1]]
-    # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
+    # 0 would be a cgroup in which nothing can run, so it is ignored.
     return min((limit for limit in limits if limit), default=None)
 
 
@@ -92,9 +92,9 @@ def memory_left(mounts: Mounts) -> int | None:
 
 
 def _memory_levels(mounts: Mounts) -> Iterator[tuple[Path, int | None, str, str]]:
-    """Yield each directory above us, a limit of it, its file of the bytes in use, and how names of sums begin."""
+    """Yield each directory above us, a limit of it, its file of the bytes in use, and the prefix of its sums' names."""
     for above, directory in enumerate(mounts.chain("memory")):
-        # v1 charges a cgroup's memory to those above it only as far as each of them asks for that.
+        # v1 charges a cgroup's memory to the ones above it only as far as each of them asks for that.
         if above and read_int(directory / "memory.use_hierarchy") == 0:
             break
         yield directory, read_int(directory / "memory.limit_in_bytes"), "memory.usage_in_bytes", "total_"
@@ -135,9 +135,9 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _below(shown: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return where `own` lies below the cgroup shown at a mount point, None where it does not.
+    """Return the path of `own` below the cgroup shown at a mount point, None if it is not below.
 
-    Both come relative to our cgroup namespace, so either may begin with `..`.
+    Both are relative to our cgroup namespace, so either may begin with `..`.
     """
     rest = own[len(shown) :]
     return rest if own[: len(shown)] == shown and ".." not in rest else None

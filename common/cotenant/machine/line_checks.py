@@ -14,7 +14,7 @@ UNCHECKED = "unchecked"
 
 
 def checked_by_systemd(unit: str) -> str:
-    """Return what `systemd-analyze verify` says of the text of a slice unit; `unchecked` where there is none."""
+    """Return the answer of `systemd-analyze verify` on the text of a slice unit; `unchecked` if it is missing."""
     if shutil.which("systemd-analyze") is None:
         return UNCHECKED
     with tempfile.TemporaryDirectory() as folder:
@@ -23,13 +23,13 @@ def checked_by_systemd(unit: str) -> str:
         said = _said(["systemd-analyze", "verify", str(path)])
     if said is None:
         return UNCHECKED
-    # It ends with 0 beside keys that it does not know.
+    # It also ends with 0 on unknown keys.
     wrong = next((line for line in said.splitlines() if path.name in line), "")
     return f"refused: {wrong.strip()}" if wrong else "checked by systemd-analyze verify"
 
 
 def checked_by_slurm(processors: int, memory_mib: int) -> str:
-    """Return whether `slurmd -C` finds as many processors and so much memory; `unchecked` where there is none."""
+    """Return whether `slurmd -C` finds enough processors and memory; `unchecked` if it is missing."""
     if shutil.which("slurmd") is None or (said := _said(["slurmd", "-C"])) is None:
         return UNCHECKED
     found = dict(re.findall(r"(\w+)=(\d+)", said))

@@ -1,4 +1,4 @@
-"""Reads the kernel's counters of the whole host: busy processors and by whom, swap, steal, heat, memory kills."""
+"""Reads the kernel's counters of the whole host: busy processors and their users, swap, steal, heat, memory kills."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Spender:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load by others. `busy` is in processors, `busiest` names the process; both belong to a window of time."""
+    """The load by others. `busy` is in processors, `busiest` names the processes; both belong to a window of time."""
 
     average: float | None
-    """Over the last minute; our own past work is in it."""
+    """Over the last minute, our own past work included."""
     running: int | None
-    """The threads that were runnable at each of several looks, the one that looked left out."""
+    """The number of threads runnable at each of several looks, without the looking one."""
     busy: float | None = None
     busiest: tuple[Spender, ...] = ()
     seen: tuple[str, ...] = ()
-    """The processes that a short look found running, as `make (pid 7)`; where nothing ran throughout it none."""
+    """The processes that a short look found running, as `make (pid 7)`; none if nothing ran throughout it."""
 
 
 def load_now(root: Path = Path("/")) -> Load:
-    """Return averages and the threads runnable throughout 8 ms: one that wakes up now and then does not count."""
+    """Return averages and the threads runnable throughout 8 ms; a thread that wakes up now and then does not count."""
     counts: list[int] = []
     average: float | None = None
     for look in range(_LOOKS):
@@ -59,7 +59,7 @@ def load_now(root: Path = Path("/")) -> Load:
 
 
 def _running(root: Path) -> tuple[str, ...]:
-    """Return the processes of which the first thread runs, this one left out."""
+    """Return the processes with a running first thread, except this one."""
     seen = []
     for pid in numbered(root / "proc"):
         name, _, words = read_text(root / f"proc/{pid}/stat").partition(" (")[2].rpartition(") ")
@@ -69,7 +69,7 @@ def _running(root: Path) -> tuple[str, ...]:
 
 
 def load_over(window_s: float) -> Load:
-    """Return the load as `load_now` does, and who used the processors in a window that we sleep through."""
+    """Return the load as `load_now` does, and the users of the processors in a window that we sleep through."""
     before, begin_s = _used(), time.monotonic()
     now = load_now()
     time.sleep(window_s)
@@ -78,7 +78,7 @@ def load_over(window_s: float) -> Load:
 
 
 class Times(NamedTuple):
-    """Processor time of a process in seconds; `waited_s` is that of children that have ended."""
+    """Processor time of a process in seconds; `waited_s` is the time of ended children."""
 
     name: str
     used_s: float
@@ -91,9 +91,9 @@ Used = tuple[float, dict[int, Times]]
 
 
 def spent(before: Used, after: Used, elapsed_s: float) -> tuple[float, tuple[Spender, ...]]:
-    """Return how many processors were busy between two readings, and the processes behind most of it.
+    """Return the number of processors busy between two readings, and the processes behind most of it.
 
-    Those that came and went between them are named by who has waited for them.
+    Processes that came and went in between are named by the parent that waited for them.
     """
     busy = max(0.0, after[0] - before[0]) / elapsed_s
     waited_s = _waited(before[1], after[1])
@@ -109,7 +109,7 @@ def spent(before: Used, after: Used, elapsed_s: float) -> tuple[float, tuple[Spe
 def _waited(before: dict[int, Times], after: dict[int, Times]) -> dict[int, float]:
     """Return the processor time, between two readings, of children that had ended by the second one.
 
-    A parent is given all that its child has ever used: the part before the first reading is taken off again.
+    A parent inherits all that its child ever used: the part before the first reading is subtracted.
     """
     waited_s = {pid: now.waited_s - (before[pid].waited_s if pid in before else 0.0) for pid, now in after.items()}
     for pid in before.keys() - after.keys():
@@ -122,9 +122,9 @@ def _waited(before: dict[int, Times], after: dict[int, Times]) -> dict[int, floa
 
 
 def processor_seconds() -> tuple[float, float, float]:
-    """Return the seconds since boot of all processors: in all, busy, and stolen by the host of a guest.
+    """Return the seconds since boot of all processors: in total, busy, and stolen by the host of a guest.
 
-    All 0 where the host hides them.
+    All 0 if the host hides them.
     """
     try:
         times = psutil.cpu_times()
@@ -135,7 +135,7 @@ def processor_seconds() -> tuple[float, float, float]:
 
 
 def processes() -> dict[int, Times]:
-    """Return the times of every process that can be seen, by its pid."""
+    """Return the times of every visible process, by its pid."""
     seen: dict[int, Times] = {}
     # psutil reads /proc/stat for it, which a host may hide.
     with contextlib.suppress(OSError):
@@ -150,13 +150,13 @@ def processes() -> dict[int, Times]:
 def _used() -> Used:
     others = processes()
     others.pop(os.getpid(), None)
-    # Looking at every process takes time of its own, which is nobody else's work.
+    # Looking at every process takes time, which is not other programs' work.
     return processor_seconds()[1] - time.process_time(), others
 
 
 @dataclass(frozen=True, slots=True)
 class HostCounts:
-    """Counts since boot; None where this host does not count."""
+    """Counts since boot; None if this host does not count."""
 
     swapped_in_bytes: int
     swapped_out_bytes: int
@@ -185,12 +185,12 @@ def host_counts(
 
 
 def memory_kills(root: Path = Path("/")) -> int:
-    """Return how many processes the kernel has killed for memory since boot, anywhere on this host."""
+    """Return the number of processes that the kernel killed for memory since boot, anywhere on this host."""
     return _count(fields(read_text(root / "proc/vmstat")), "oom_kill")
 
 
 def since(before: HostCounts, after: HostCounts, killed_outside: int) -> dict[str, Any]:
-    """Return the difference of two readings, as records keep it, with the kills outside of the slices."""
+    """Return the difference of two readings, in the form of records, with the kills outside of the slices."""
     processor_s = after.processor_s - before.processor_s
     return {
         "swapped_in_bytes": after.swapped_in_bytes - before.swapped_in_bytes,

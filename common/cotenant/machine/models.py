@@ -50,7 +50,7 @@ _ARM = "CPU part"
 
 
 def model_name(root: Path = Path("/")) -> str:
-    """Return the model of the first processor; of an ARM host all of its kinds of core."""
+    """Return the model of the first processor; on an ARM host all of its kinds of core."""
     # On x86 the kernel samples every other processor's clock to make the rest of the file.
     text = read_text(root / "proc/cpuinfo", limit_bytes=8192)
     values = fields(text, ":")

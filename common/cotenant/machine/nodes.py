@@ -1,4 +1,4 @@
-"""The host's NUMA nodes: whose processors and memory they are. Memory of a device is no RAM."""
+"""The host's NUMA nodes: their processors and memory. Memory of a device is no RAM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NODE = "sys/devices/system/node"
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """A NUMA node whose memory the caller may use."""
+    """A NUMA node with memory that the caller may use."""
 
     id: int
     memory_bytes: int
@@ -22,13 +22,13 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes whose memory the caller may use, and where each processor's memory comes from."""
+    """The nodes with memory that the caller may use, and the nodes of each processor's memory."""
 
     usable: tuple[NumaNode, ...]
     home_of: Mapping[int, int]
-    """The node of each processor: of several that list it (fake ones overlap) the first."""
+    """The node of each processor: the first of several that list it (fake ones overlap)."""
     memory_of: Mapping[int, tuple[int, ...]]
-    """The nodes of each home's memory, where that is not the home alone."""
+    """The nodes of each home's memory, if it is not the home alone."""
 
 
 def numa_nodes(root: Path, host_bytes: int) -> Nodes:
@@ -45,7 +45,7 @@ def numa_nodes(root: Path, host_bytes: int) -> Nodes:
     if not every:
         return Nodes((NumaNode(0, host_bytes),), {}, {})
     if len(every) == 1 and host_bytes:
-        # In a virtual machine whose memory changes while it runs, the node's own number may lag behind.
+        # In a virtual machine that gains or loses memory while it runs, the node's own number may lag behind.
         every = [NumaNode(every[0].id, host_bytes)]
     allowed = to_list(fields(read_text(root / "proc/self/status"), ":").get("Mems_allowed_list", ""))
     usable = tuple(node for node in every if node.id in allowed) or tuple(every)
@@ -60,10 +60,10 @@ def numa_nodes(root: Path, host_bytes: int) -> Nodes:
 
 
 def _nearest(root: Path, home: int, lists: Iterable[int], filled: list[int]) -> tuple[int, ...]:
-    """Return which of `lists` have memory, or where none has, the nearest nodes that have."""
+    """Return the nodes of `lists` with memory; if there are none, the nearest nodes with memory."""
     if local := tuple(node for node in lists if node in filled):
         return local
-    # The kernel lists a node's distances in the order of the nodes that are online.
+    # The kernel lists a node's distances in the order of the online nodes.
     distances = read_text(root / _NODE / f"node{home}/distance").split()
     far = dict(zip(numbered(root / _NODE, "node"), map(to_int, distances), strict=False))
     least = min((far.get(node) or 0 for node in filled), default=0)
@@ -78,6 +78,6 @@ def device_nodes(root: Path = Path("/")) -> frozenset[int]:
 
 
 def node_bytes(root: Path, number: int, name: str) -> int:
-    """Return a number of a node's meminfo, `MemTotal` or `MemFree`; 0 where it is not given."""
+    """Return a number of a node's meminfo, `MemTotal` or `MemFree`; 0 if it is missing."""
     values = fields(read_text(root / _NODE / f"node{number}/meminfo"), ":")
     return kilobytes(values.get(f"Node {number} {name}", ""))

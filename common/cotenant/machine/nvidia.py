@@ -14,7 +14,7 @@ from cotenant.machine.accelerators import HIDE_ALL, Accelerator, pci_node, selec
 from cotenant.machine.wheels import has_nvidia_nodes
 from cotenant.procfs import numbered, read_text
 
-# Without one of these there is no driver, and the import of pynvml (30 ms) is saved. dxg is the one of WSL.
+# Without one of these there is no driver, and the import of pynvml (30 ms) is saved. dxg is WSL's.
 _SIGNS = ("dev/nvidiactl", "proc/driver/nvidia/version", "dev/dxg")
 # Values of nvml.h, which stand-ins and old bindings need not name.
 _UNCORRECTED, _SINCE_REBOOT = 1, 0
@@ -28,7 +28,7 @@ _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClock
 _MPS_CONTROL = "nvidia-cuda-mps"
 """The kernel keeps 15 characters of `nvidia-cuda-mps-control`."""
 _MEMORY_WITH_RESERVED = 0x2000028
-"""nvmlMemory_v2 of nvml.h: with the part of driver and firmware, which is in the total and CUDA does not give."""
+"""nvmlMemory_v2 of nvml.h: with the part of driver and firmware, which the total includes and CUDA does not give."""
 MPS_PROCESSES = "nvmlDeviceGetMPSComputeRunningProcesses"
 _PROCESSES = (
     "nvmlDeviceGetComputeRunningProcesses",
@@ -37,11 +37,11 @@ _PROCESSES = (
 )
 
 _CORES_OF_64 = dict.fromkeys(((6, 0), (7, 0), (7, 2), (7, 5), (8, 0)), 64)
-"""Compute capabilities whose multiprocessors have 64 cores for fp32; all others since Maxwell have 128 (NVIDIA, CUDA
-C++ Programming Guide, "Compute Capabilities")."""
+"""Compute capabilities with 64 fp32 cores in a multiprocessor; all others since Maxwell have 128 (NVIDIA, CUDA C++
+Programming Guide, "Compute Capabilities")."""
 
 Told = Callable[..., Any]
-"""Asks a device: a function of NVML and further arguments in, the answer out; `unknown` (None) where it has none."""
+"""Asks a device: a function of NVML and further arguments in, the answer out; `unknown` (None) if it has none."""
 
 _Device = tuple[Accelerator, tuple[Accelerator, ...]]
 """A device as CUDA counts it, and its usable parts: itself, or its partitions."""
@@ -49,7 +49,7 @@ _Device = tuple[Accelerator, tuple[Accelerator, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DeviceProcess:
-    """A process that has a context on a device; `name` is "" where it lives in another PID namespace."""
+    """A process that has a context on a device; `name` is "" if it lives in another PID namespace."""
 
     pid: int
     name: str
@@ -58,7 +58,7 @@ class DeviceProcess:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """A device's state as it bears on a measurement: users, modes, limits, errors; None where it does not tell."""
+    """A device's state as it affects a measurement: users, modes, limits, errors; None if it does not tell."""
 
     index: int
     processes: tuple[DeviceProcess, ...]
@@ -77,7 +77,7 @@ class DeviceState:
 
 @dataclass(frozen=True, slots=True)
 class Slowed:
-    """For how long a device's clocks were held down since its driver was loaded."""
+    """The time for which a device's clocks were held down since its driver was loaded."""
 
     index: int
     power_ns: int | None
@@ -85,14 +85,14 @@ class Slowed:
 
 
 def has_driver(root: Path) -> bool:
-    """Is there any sign of NVIDIA's driver on the host below `root`?"""
+    """Return whether there is any sign of NVIDIA's driver on the host below `root`."""
     return any((root / sign).exists() for sign in _SIGNS) or has_nvidia_nodes(root)
 
 
 def silence(root: Path, environ: Mapping[str, str], nvml: Any = None) -> str:
-    """Return in words why no device answers where there is a driver; "" without one.
+    """Return in words why no device answers although there is a driver; "" without one.
 
-    Where CUDA_VISIBLE_DEVICES hides all on purpose it is "", too. `nvml`: a stand-in for pynvml.
+    It is "", too, if CUDA_VISIBLE_DEVICES hides all on purpose. `nvml`: a stand-in for pynvml.
     """
     if not has_driver(root) or environ.get("CUDA_VISIBLE_DEVICES") in HIDE_ALL:
         return ""
@@ -104,7 +104,7 @@ def silence(root: Path, environ: Mapping[str, str], nvml: Any = None) -> str:
     except nvml.NVMLError as error:
         return f"its driver answers '{str(error).rstrip('.')}'"
     nvml.nvmlShutdown()
-    return "its driver shows this process none"
+    return "its driver shows this process no device"
 
 
 @contextlib.contextmanager
@@ -134,8 +134,8 @@ def _library(root: Path) -> Any:
 
 
 def ask(nvml: Any, unknown: Any, function: str, *arguments: Any) -> Any:
-    """Return NVML's answer, or `unknown` where the device, its driver or the library does not give one."""
-    # Of a function that the driver's library lacks the bindings raise one of three errors.
+    """Return NVML's answer, or `unknown` if the device, its driver or the library does not give one."""
+    # For a function missing in the driver's library the bindings raise one of three errors.
     mismatch = getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
     try:
         return getattr(nvml, function)(*arguments)
@@ -148,18 +148,18 @@ def _told(nvml: Any, handle: Any, function: str, *arguments: Any, unknown: Any =
 
 
 def first_told(told: Told, functions: Collection[str], *arguments: Any) -> Any:
-    """Return the answer of the first of these that gives one: of a call that leaves NVML, or of its successor."""
+    """Return the first answer of these functions: of a call that leaves NVML, or of its successor."""
     answers = (told(function, *arguments) for function in functions)
     return next((answer for answer in answers if answer is not None), None)
 
 
 def clock_reasons(told: Told) -> Any:
-    """Return NVML's bits that tell why a device's clocks are held down now."""
+    """Return NVML's bits for the reasons why a device's clocks are held down now."""
     return first_told(told, _REASONS)
 
 
 def switched(mode: Any) -> bool | None:
-    """Return whether a mode of NVML is on, None where the device has none."""
+    """Return whether a mode of NVML is on, None if the device has none."""
     return None if mode is None else bool(mode)
 
 
@@ -170,7 +170,7 @@ def devices_told(nvml: Any) -> list[tuple[int, str, Told]]:
         handle = ask(nvml, None, "nvmlDeviceGetHandleByIndex", position)
         told = functools.partial(_told, nvml, handle)
         place = told("nvmlDeviceGetPciInfo")
-        # One that does not answer is lost, or not ours by a device rule: CUDA does not count it either.
+        # A device that does not answer is lost, or not ours by a device rule: CUDA does not count it either.
         if handle is not None and place is not None:
             devices.append((_pci(place.busId), told))
     devices.sort(key=lambda device: device[0])
@@ -198,7 +198,7 @@ def nvidia_accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None
             speeds[index] = cores * told("nvmlDeviceGetMaxClockInfo", _SM_CLOCK, unknown=0)
         value = environ.get("CUDA_VISIBLE_DEVICES")
         if value is not None and environ.get("CUDA_DEVICE_ORDER", "FASTEST_FIRST") == "FASTEST_FIRST":
-            # So CUDA numbers them unless told otherwise; those that are equally fast stand by their PCI id.
+            # CUDA's default order; equally fast devices are ordered by their PCI id.
             devices.sort(key=lambda of: -speeds[of[0].index])
         return _visible(devices, value)
 
@@ -215,7 +215,7 @@ def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ..
 
 def _accelerator(told: Told, index: int, pci: str, node: int, driver: str) -> Accelerator:
     memory = told("nvmlDeviceGetMemoryInfo", _MEMORY_WITH_RESERVED)
-    if memory is None:  # A driver before 510 knows the older form.
+    if memory is None:  # Drivers before 510 have the older form.
         memory = told("nvmlDeviceGetMemoryInfo")
     return Accelerator(
         index=index,
@@ -231,7 +231,7 @@ def _accelerator(told: Told, index: int, pci: str, node: int, driver: str) -> Ac
 
 
 def _partitions(nvml: Any, told: Told, device: Accelerator) -> tuple[Accelerator, ...]:
-    """Return the device itself, or its MIG partitions where it is cut up: then it cannot be used whole."""
+    """Return the device itself, or its MIG partitions if it is divided: then it cannot be used whole."""
     current, _ = told("nvmlDeviceGetMigMode", unknown=(0, 0))
     if not current:
         return (device,)
@@ -251,10 +251,10 @@ def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None
 
 
 def identified(uuid: str, version: tuple[int, int]) -> tuple[str, int | None]:
-    """Return the driver's name of the device that CUDA calls `uuid`, and how many multiprocessors it has.
+    """Return the driver's name of the device that CUDA calls `uuid`, and its number of multiprocessors.
 
-    Under MIG CUDA gives the instance's: that is the device then. They are all of its multiprocessors, whatever MPS
-    leaves a process of them; None if unknown. `version` is its compute capability.
+    Under MIG CUDA gives the instance's uuid: the instance is the device then. All of its multiprocessors count, even if
+    MPS leaves a process fewer; None if unknown. `version` is its compute capability.
     """
     whole, instance = f"GPU-{uuid}", f"MIG-{uuid}"
     with session(Path("/")) as nvml:
@@ -303,7 +303,7 @@ def _state(told: Told, root: Path, index: int) -> DeviceState:
 
 
 def mps_daemon(root: Path, environ: Mapping[str, str]) -> bool:
-    """Would a tenant become a client of MPS? Its control process lives, and its pipe lies where clients look.
+    """Return whether a tenant would become an MPS client: the control process lives, and its pipe is in clients' place.
 
     NVML shows neither before the first client.
     """
@@ -313,17 +313,17 @@ def mps_daemon(root: Path, environ: Mapping[str, str]) -> bool:
 
 
 def mps_pipes(environ: Mapping[str, str]) -> Path:
-    """Return the directory where clients of MPS look for its daemon."""
+    """Return the directory in which clients of MPS look for its daemon."""
     return Path("/", environ.get("CUDA_MPS_PIPE_DIRECTORY") or "tmp/nvidia-mps")
 
 
 def slowdowns(reasons: int) -> tuple[str, ...]:
-    """Return in words why clocks are held down, from NVML's bits; a power limit at work is no fault, and left out."""
+    """Return in words why clocks are held down, from NVML's bits; an active power limit is no fault, and left out."""
     return tuple(sorted({word for bit, word in _SLOWDOWNS.items() if reasons & bit}))
 
 
 def processes_on(told: Told, root: Path) -> tuple[DeviceProcess, ...]:
-    """Return who has a context on a device, clients of MPS and of graphics included, each process once."""
+    """Return the processes with a context on a device, clients of MPS and of graphics included, each once."""
     users: dict[int, DeviceProcess] = {}
     for function in _PROCESSES:
         for process in told(function, unknown=[]):

@@ -1,4 +1,4 @@
-"""Measures free space: memory and swap, /dev/shm, and the disks that our directories lie on."""
+"""Measures free space: memory and swap, /dev/shm, and the disks of our directories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cotenant.procfs import fields, kilobytes, mounted_systems, read_text
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
-    """Bytes of the whole host; `available` can be had without swapping (kernel: MemAvailable)."""
+    """Bytes of the whole host; `available` is usable without swapping (kernel: MemAvailable)."""
 
     total_bytes: int
     available_bytes: int
@@ -31,7 +31,7 @@ class DevShm:
 
 
 def host_memory(root: Path = Path("/")) -> HostMemory:
-    """Return the host's memory without that of devices, which the kernel counts; 0 for a number that is not given."""
+    """Return the host's memory without the devices' memory that the kernel counts; 0 for a missing number."""
     values = fields(read_text(root / "proc/meminfo"), ":")
     names = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
     total, available, *swap = (kilobytes(values.get(name, "")) for name in names)
@@ -41,7 +41,7 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
 
 
 def shared_memory(root: Path = Path("/")) -> DevShm | None:
-    """Return the size of /dev/shm and its free bytes, None where there is none."""
+    """Return the size of /dev/shm and its free bytes, None if there is none."""
     try:
         usage = shutil.disk_usage(root / "dev/shm")
     except OSError:
@@ -50,7 +50,7 @@ def shared_memory(root: Path = Path("/")) -> DevShm | None:
 
 
 def is_in_memory(directory: Path, root: Path = Path("/")) -> bool:
-    """Whether files below a directory, or where it would be made, lie in memory and on no disk."""
+    """Return whether files below a directory, even if it is still to be made, are in memory and on no disk."""
     mounted = {mount.point: mount.kind for mount in mounted_systems(root)}
     place = next((path for path in (directory, *directory.parents) if path in mounted), None)
     return place is not None and mounted[place] in ("tmpfs", "ramfs")
@@ -68,14 +68,14 @@ class Disk:
 
 
 def disks(directories: Mapping[str, Path]) -> tuple[Disk, ...]:
-    """Return the file systems on which the directories lie or would lie, each once; purposes by their directory.
+    """Return the file systems of the directories, each once; `directories` by their purpose.
 
-    One without any room, as /proc, is no disk, and nothing can be made there: whoever tries is told so.
+    A file system without any room, as /proc, is no disk: nothing can be made there, and an attempt reports that.
     """
     by_device: dict[tuple[int, bool], Disk] = {}
     for purpose, directory in directories.items():
         above = (directory, *directory.parents)
-        path = next(path for path in above if os.path.isdir(path))  # noqa: PTH112 # is_dir raises where it may not look
+        path = next(path for path in above if os.path.isdir(path))  # noqa: PTH112 # is_dir raises without permission
         usage = shutil.disk_usage(path)
         if not usage.total:
             continue

@@ -27,7 +27,7 @@ _CPU = "sys/devices/system/cpu"
 class Processor:
     """A logical processor; `core` is the smallest logical id among the siblings of its physical core.
 
-    `package` counts sockets from 0, whatever the kernel calls them.
+    `package` counts sockets from 0, whatever the kernel's numbers are.
     """
 
     id: int
@@ -35,21 +35,21 @@ class Processor:
     package: int
     node: int
     kind: str = ""
-    """The sort of core, where this host has several: `core` and `atom` (Intel's names), or `Cortex-X925`."""
+    """The sort of core, if this host has several: `core` and `atom` (Intel's names), or `Cortex-X925`."""
     cache: Cache | None = None
     """Its last-level cache, as far as the kernel says."""
     memory_nodes: tuple[int, ...] = ()
-    """The nodes that its memory comes from, where that is not `node` alone."""
+    """The nodes of its memory, if it is not `node` alone."""
 
     @property
     def cache_bytes(self) -> int:
-        """The size of its last-level cache, 0 where the kernel does not say."""
+        """The size of its last-level cache, 0 if the kernel does not say."""
         return 0 if self.cache is None else self.cache.size_bytes or 0
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The host as its caller may use it: `processors`, `nodes` and `accelerators` are those it may use."""
+    """The host as its caller may use it, limited to usable `processors`, `nodes` and `accelerators`."""
 
     hostname: str
     processors: tuple[Processor, ...]
@@ -57,7 +57,7 @@ class Machine:
     """The processors online, whether the caller may use them or not."""
     nodes: tuple[NumaNode, ...]
     memory_bytes: int
-    """The smallest of the host's memory, the nodes the caller may use, and every limit above us."""
+    """The smallest of the host's memory, the usable nodes' memory, and every limit above us."""
     quota_processors: float | None
     """The smallest processor-time quota above us, in processors."""
     accelerators: tuple[Accelerator, ...]
@@ -75,10 +75,10 @@ def discover(
     environ: Mapping[str, str] | None = None,
     nvml: Any = None,
 ) -> Machine:
-    """Return the machine of the host below `root`; a fact that it does not give becomes a sane value.
+    """Return the machine of the host below `root`; a missing fact becomes a sane value.
 
     `affinity`: the processors the caller may use, by default its own (of another root: all online ones).
-    `environ`: where visible-devices variables are looked up. `nvml`: a stand-in for pynvml.
+    `environ`: the source of visible-devices variables. `nvml`: a stand-in for pynvml.
     Raises CotenantError on another kernel than Linux.
     """
     if root == Path("/"):
@@ -105,7 +105,7 @@ def discover(
 
 
 def require_linux() -> None:
-    """Raise CotenantError on another kernel, as that of macOS: processors, limits and devices are asked of Linux."""
+    """Raise CotenantError on another kernel, as macOS's: only Linux tells about processors, limits and devices."""
     if (kernel := os.uname().sysname) != "Linux":
         raise CotenantError(f"Measurements are made on Linux, and this is {kernel}.", "Start it on a host with Linux.")
 

@@ -20,19 +20,19 @@ _CONTAINERS = (
 
 @dataclass(frozen=True, slots=True)
 class Virtual:
-    """The hypervisor below and the container around us; "" where there is none to be seen."""
+    """The hypervisor below and the container around us; "" if there is none to be seen."""
 
     hypervisor: str
     container: str
 
 
 def virtual(root: Path = Path("/"), environ: Mapping[str, str] | None = None) -> Virtual:
-    """Return the signs of both that can be seen from inside."""
+    """Return the signs of both that are visible from inside."""
     return Virtual(_hypervisor(root), _container(root, os.environ if environ is None else environ))
 
 
 def _hypervisor(root: Path) -> str:
-    # Every processor says the same, and the kernel makes this file slowly.
+    # Every processor has the same flags, and the kernel makes this file slowly.
     flags = fields(read_text(root / "proc/cpuinfo", limit_bytes=8192), ":").get("flags", "")
     kind = read_text(root / "sys/hypervisor/type")
     # Without the processor's flag (other architectures) the device tree says it.
@@ -68,9 +68,9 @@ _OF_SLURM = re.compile(r"/slurm[^/]*/(uid_\d+/)?job_\d+(/|$)")
 
 
 def batch_system(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> str:
-    """Return whose job we are in, "" where we are in none. A container need not be known: its mounts are its own.
+    """Return the batch system of this job, "" outside of one. A container is not considered: its mounts are its own.
 
-    Slurm's is also known by its cgroup: sudo leaves the variables behind.
+    Slurm's jobs are also recognised by their cgroup: sudo drops the variables.
     """
     environ = os.environ if environ is None else environ
     if system := next((name for variable, name in BATCH_SYSTEMS.items() if environ.get(variable)), ""):

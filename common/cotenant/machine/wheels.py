@@ -1,4 +1,4 @@
-"""Which build of torch a host needs, by its devices and their driver.
+"""The build of torch that a host needs, by its devices and their driver.
 
 scripts/environment.sh runs this file before anything is installed: it takes the standard library alone.
 """
@@ -16,23 +16,23 @@ from pathlib import Path
 INDEX = "https://download.pytorch.org/whl"
 """The PyTorch project's public index; each build of torch has a folder of its own below it."""
 ROCM = "rocm7.2"
-"""The build for AMD's devices. Neither it nor any other folder of the index could be tried where this was written."""
+"""The build for AMD's devices. Neither it nor any other folder of the index could be tried when this was written."""
 XPU = "xpu"
 """The build for Intel's devices."""
 PINNED = "cu130"
 """The build that requirements.txt installs on Linux; it also runs without any device."""
 CPU = "cpu"
 SIZES = {PINNED: "2.6 GB to fetch and 6 GB on disk", CPU: "0.4 GB to fetch and 1.6 GB on disk"}
-"""All packages of requirements.txt with a build of torch, where that was measured."""
+"""All packages of requirements.txt with a build of torch, if measured."""
 _INTEL_DRIVERS = ("xe", "i915")
-_BUILT_IN = "00:02.0"  # where every processor's own graphics of Intel's lie
+_BUILT_IN = "00:02.0"  # the PCI place of Intel processors' own graphics
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHost:
-    """Facts that decide it: NVIDIA's compute capabilities as 10 * major + minor, their driver, signs of other makers'.
+    """The deciding facts: NVIDIA's compute capabilities as 10 * major + minor, their driver, signs of other makers'.
 
-    `driver` is "" where it is not known; `nodes` tells that there are NVIDIA devices, also where nothing answers.
+    `driver` is "" if unknown; `nodes` tells that there are NVIDIA devices, even if nothing answers.
     """
 
     capabilities: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class DeviceHost:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A build by its name in the index, `cu126`, and a sentence that says why it is that one."""
+    """A build by its name in the index, `cu126`, and a sentence that gives the reason."""
 
     build: str
     reason: str
@@ -117,7 +117,7 @@ def _newer(host: DeviceHost, chosen: _CudaBuild) -> str:
 
 
 def remedy(host: DeviceHost, installed: str) -> str:
-    """Return the remedy where torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
+    """Return the remedy if torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
     wheel = wheel_for(host)
     if wheel.build == CPU:
         return "Check the driver (nvidia-smi, rocminfo, xpu-smi)."
@@ -141,7 +141,7 @@ def device_host(root: Path = Path("/")) -> DeviceHost:
 
 
 def has_nvidia_nodes(root: Path) -> bool:
-    """Is there a device file of an NVIDIA device? The driver's own files also stand in containers without devices."""
+    """Return whether an NVIDIA device has a device file. The driver's own files exist without one, too."""
     return any(re.fullmatch(r"nvidia\d+", path.name) for path in (root / "dev").glob("nvidia*"))
 
 
@@ -174,9 +174,9 @@ def _read(path: Path) -> str:
 
 
 def main(words: Sequence[str]) -> None:
-    """Print the build, its index (or `pinned`), its size ("" if unknown) and why, in four lines.
+    """Print the build, its index (or `pinned`), its size ("" if unknown) and the reason, in four lines.
 
-    A word names the build: `--pinned` the pinned one, `--null-device` one with CUDA also where there is no device.
+    A word names the build: `--pinned` the pinned one, `--null-device` one with CUDA even if there is no device.
     """
     word = words[0] if words else ""
     wheel = wheel_for(device_host()) if word in ("", "--null-device") else Wheel(word, "TORCH_BUILD asks for it")

@@ -1,4 +1,4 @@
-"""Load, clocks, heat, power and users of accelerators, whichever library tells them."""
+"""Load, clocks, heat, power and users of accelerators, from any vendor's library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENERGY_WINDOW_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One device's present readings; None where it has none. `energy_j` counts since its driver was loaded."""
+    """One device's present readings; None if it has none. `energy_j` counts since its driver was loaded."""
 
     index: int
     load_percent: float | None = None
@@ -61,7 +61,7 @@ class _Device:
     index: int
     sharers: int
     energy_from: tuple[float, float] | None
-    """Joules, and when they were read in seconds."""
+    """Joules, and the time of their reading in seconds."""
     spreads: dict[str, SampleSpread] = field(default_factory=lambda: {name: SampleSpread() for name in QUANTITIES})
     samples: int = 0
     idle_samples: int = 0
@@ -77,7 +77,7 @@ class _Device:
 
     def take(self, reading: Reading, at_s: float, is_foreign: Callable[[int], bool]) -> None:
         self.samples += 1
-        # An idle device is part of the mean: a tenant that starves it has to be seen.
+        # An idle device is part of the mean: a tenant that starves it must show.
         self.idle_samples += reading.load_percent == 0
         for name, spread in self.spreads.items():
             if (value := getattr(reading, name)) is not None:
@@ -89,7 +89,7 @@ class _Device:
         self.foreign |= {user.pid: user for user in reading.processes if user.name and is_foreign(user.pid)}
         nameless = {user.pid for user in reading.processes if not user.name}
         self.unseen = max(self.unseen, len(nameless))
-        # Where one of ours has its name, PIDs are of our namespace; who has none in two looks did not just end.
+        # If one of ours has a name, PIDs are of our namespace; a process without one in two looks did not just end.
         if any(user.name and not is_foreign(user.pid) for user in reading.processes):
             self.hidden = max(self.hidden, len(nameless & self.nameless))
         self.nameless = nameless
@@ -124,7 +124,7 @@ class _Device:
 
 
 def stranger(pid: int) -> bool:
-    """Tell whether a process is none of ours: not this one, and not below it.
+    """Return whether a process is none of ours: neither this one nor below it.
 
     Orphans of tenants stay below us, because we are their subreaper (isolation/processes.py).
     """
@@ -154,7 +154,7 @@ class DeviceLoad:
         self._devices: dict[str, _Device] = {}
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
-        # Before GO tenants wait, and devices idle: of this reading only counters are kept.
+        # Before GO tenants wait, and devices idle: only counters of this reading are kept.
         self._devices = {}
         for uuid, reading in self._source.read().items():
             since = None if reading.energy_j is None else (reading.energy_j, self._clock_s())

@@ -1,4 +1,4 @@
-"""Processor time that neither the slices nor the runner used, and who did."""
+"""Processor time that neither the slices nor the runner used, and the processes that used it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cotenant.machine.load import Times, processes, processor_seconds, spent
 from cotenant.meters.sampler import Look
 
 LEAST_S = 0.25
-"""The kernel counts by ticks of 10 ms: over a millisecond a single one would be ten processors."""
+"""The kernel counts by ticks of 10 ms: over a millisecond a single tick would be ten processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class _Reading:
     busy_s: float
     stolen_s: float
     ours_s: float | None
-    """Processor time of the slices and the runner; None where a slice does not count."""
+    """Processor time of the slices and the runner; None if a slice does not count."""
 
 
 class ForeignLoad:
     """`/proc/stat` less the slices' own counters and the runner's processor time.
 
-    Where slices do not count (isolation `affinity` and `none`), the processes below the runner stand for them: their
-    own times and those of their children that were waited for, read at both ends only.
-    Interrupts count as foreign, a tenant's own ones, too: the kernel does not say whose they are.
+    If slices do not count (isolation `affinity` and `none`), the processes below the runner stand for them: their
+    own times and the times of children that they waited for, read at both ends only.
+    Interrupts count as foreign, a tenant's own ones, too: the kernel does not attribute them.
     """
 
     name = "foreign"
@@ -43,7 +43,7 @@ class ForeignLoad:
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
         self._slices, self._most = slices, None
-        # First who is there, which takes its time, then the counters.
+        # Processes first, which takes time, then the counters.
         self._processes = processes()
         family = _family(self._processes)
         self._family, self._family_s = family.keys(), sum(family.values())
@@ -67,7 +67,7 @@ class ForeignLoad:
         if last.processor_s <= first.processor_s or last.at_s <= first.at_s:
             return {}
         load = _foreign(first, last)
-        # Without it read anew, beside the processes: the counters of a moment ago fit the samples, not these.
+        # Without counts of slices, read again beside the processes: the last counters fit the samples instead.
         end = self._read() if load is None else last
         elapsed_s, busy_s = end.at_s - first.at_s, end.busy_s - first.busy_s
         own_time_by = "slices"
@@ -75,7 +75,7 @@ class ForeignLoad:
             own_time_by = "processes"
             load = _processors(busy_s - (sum(family.values()) - self._family_s), elapsed_s)
         strangers = {pid: used for pid, used in after.items() if pid not in family}
-        # Processes that ended below us are ours; no stranger has waited for them.
+        # Processes that ended below us are ours; no other process has waited for them.
         known = {pid: used for pid, used in self._processes.items() if pid not in self._family}
         return {
             "processors": load,
@@ -99,21 +99,21 @@ class ForeignLoad:
 
 
 def _foreign(before: _Reading, after: _Reading) -> float | None:
-    """Return the processors that were busy for others between two readings; None where slices do not count."""
+    """Return the processors that were busy for others between two readings; None if slices do not count."""
     if before.ours_s is None or after.ours_s is None or after.at_s <= before.at_s:
         return None
     return _processors(after.busy_s - before.busy_s - (after.ours_s - before.ours_s), after.at_s - before.at_s)
 
 
 def _processors(busy_s: float, elapsed_s: float) -> float:
-    # The kernel counts by ticks, which are coarse: a little below zero is none.
+    # The kernel counts by ticks, which are coarse: a value slightly below zero is none.
     return max(0.0, busy_s / elapsed_s)
 
 
 def _family(seen: Mapping[int, Times]) -> dict[int, float]:
     """Return the processor seconds of this process and of all below it, by their pids.
 
-    Those of ended processes are in them: who waits for a child inherits its times.
+    Ended processes are included: a parent that waits for a child inherits its times.
     """
     ours = {os.getpid()}
     while below := {pid for pid, times in seen.items() if times.parent in ours} - ours:

@@ -14,7 +14,7 @@ from cotenant.procfs import numbered, read_int, read_text
 
 
 class MemoryLeft:
-    """Memory that could be had without swapping (the kernel's MemAvailable), and the free swap."""
+    """Memory available without swapping (the kernel's MemAvailable), and the free swap."""
 
     name = "memory"
 
@@ -23,7 +23,7 @@ class MemoryLeft:
         self._available, self._swap_free = SampleSpread(), SampleSpread()
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
-        """There is nothing to count from."""
+        """Do nothing: there is nothing to count from."""
 
     def sample(self) -> Look:
         now = host_memory(self._root)
@@ -51,7 +51,7 @@ class SliceMemory:
     name = "tenants"
 
     def __init__(self, tenants: Sequence[int]) -> None:
-        """`tenants`: the numbers of those whose slices `start` is given, in that order."""
+        """`tenants`: the numbers of the tenants of the slices that `start` is given, in that order."""
         self._numbers = tuple(map(str, tenants))
         self._slices: Sequence[LiveSlice] = ()
         self._spreads: dict[str, SampleSpread] = {}
@@ -85,7 +85,7 @@ class _Package:
     used_uj: int = 0
 
     def look(self) -> None:
-        """Add the energy used since the last look. The counter begins anew at its range, in minutes at full load."""
+        """Add the energy used since the last look. The counter begins again at its range, in minutes at full load."""
         now_uj = read_int(self.zone / "energy_uj")
         if now_uj is None:
             return
@@ -109,7 +109,7 @@ class PackageEnergy:
         self._packages = [
             _Package(zone, range_uj, now_uj)
             for zone in places
-            # Beside packages there may be `psys`, which is all of the machine.
+            # Beside packages there may be `psys`, the whole machine.
             if read_text(zone / "name").startswith("package")
             and (now_uj := read_int(zone / "energy_uj")) is not None
             and (range_uj := read_int(zone / "max_energy_range_uj")) is not None

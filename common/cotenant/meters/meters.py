@@ -43,7 +43,7 @@ def meters_of(
     tenants = [planned.tenant for planned in slices]
     samplers: list[Sampler] = [ForeignLoad(machine.processor_total), MemoryLeft(root), SliceMemory(tenants)]
     absent: dict[str, str] = {}
-    # One slice with every processor that is online: then nobody else's work is in the packages' energy.
+    # One slice with every online processor: then no other program's work is in the packages' energy.
     if len(slices) == 1 and len(slices[0].processors) == machine.processor_total:
         samplers.append(PackageEnergy(root))
     else:
@@ -58,7 +58,7 @@ def meters_of(
             if isinstance(source, str):
                 absent["devices"] = LIBRARIES[vendor] + (f" (here {source})" if source else "")
             else:
-                # Those on a device's instances of MIG are on the device, too.
+                # Tenants on a device's MIG instances are on the device, too.
                 on_devices = ({device.index for device in planned.accelerators} for planned in slices)
                 samplers.append(DeviceLoad(source, sharers=Counter(chain.from_iterable(on_devices))))
         yield Meters(samplers, absent)
@@ -67,12 +67,12 @@ def meters_of(
 LEAST_INTERVAL_NS = 500_000_000
 """Devices are never looked at more than twice a second."""
 MOST_SHARE = 0.005
-"""Share of one processor, half of the runner's allowance. Where a pass costs more than 5 ms, passes become rarer."""
+"""Share of one processor, half of the runner's allowance. If a pass costs more than 5 ms, passes become rarer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Nanoseconds that go by, and those that this thread works; tests have their own."""
+    """Nanoseconds that pass, and nanoseconds that this thread works; tests have their own."""
 
     wall_ns: Callable[[], int] = time.perf_counter_ns
     processor_ns: Callable[[], int] = time.thread_time_ns
@@ -95,14 +95,14 @@ class Meters:
         self._start_ns = self._due_ns = 0
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
-        """Take the first snapshot: before t0, so that its cost is nobody's."""
+        """Take the first snapshot: before t0, so that its cost falls on no tenant."""
         for sampler in self._samplers:
             sampler.start(slices)
         self._start_ns = self._clocks.wall_ns()
         self._due_ns = self._start_ns + LEAST_INTERVAL_NS
 
     def sample(self) -> None:
-        """Look once, unless the last look was too short ago for its cost."""
+        """Look once, unless the last look was too recent for its cost."""
         if self._clocks.wall_ns() >= self._due_ns:
             self._look()
 
@@ -110,8 +110,9 @@ class Meters:
         """Look for the last time; return every sampler's result by its name, the passes' own cost and the absent
         quantities.
 
-        `t0_ns`: from when the series count their seconds, by `Clocks.wall_ns`.
-        Ending a reading may be dear (who was busy?): it lies behind the last DONE, and is not part of `sampling`.
+        `t0_ns`: the start of the series' seconds, by `Clocks.wall_ns`.
+        Ending a reading may be expensive (finding busy processes): it is done after the last DONE, and is not part of
+        `sampling`.
         """
         self._look()
         results = {sampler.name: sampler.result() for sampler in self._samplers}

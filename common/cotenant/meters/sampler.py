@@ -12,7 +12,7 @@ MOST_POINTS = 300
 """Most samples of a launch: five minutes once a second, and more than a picture can show."""
 
 Look = dict[tuple[str, ...], float]
-"""One sample: values by their place below `meters.series` of a record, whose last name ends with the unit."""
+"""One sample: values by their place below `meters.series` of a record; the last name ends with the unit."""
 
 
 class Sampler(Protocol):
@@ -31,7 +31,7 @@ class Sampler(Protocol):
         """Return the result since `start`, as JSON can hold it; empty without any sample."""
 
     def absent(self) -> dict[str, str]:
-        """Return, by name, the quantities that could not be had, and the remedy."""
+        """Return, by name, the unavailable quantities, and the remedy."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class TimeSeries:
         self._looks, self._step = 0, 1
 
     def add(self, at_ns: int, look: Look) -> None:
-        """Take the values of one look, at this moment of the clock that t0 is of."""
+        """Take the values of one look, at a moment of t0's clock."""
         if self._looks % self._step == 0:
             self._points.append((at_ns, look))
         self._looks += 1
@@ -73,9 +73,9 @@ class TimeSeries:
             self._step *= 2
 
     def result(self, t0_ns: int) -> dict[str, Any]:
-        """Return the series as records keep them: seconds after t0, and a value or null for each of them.
+        """Return the series in the form of records: seconds after t0, and a value or null for each of them.
 
-        `every_s` is the mean time between two points, null of a single one.
+        `every_s` is the mean time between two points, null for a single one.
         """
         times_ns = [at_ns for at_ns, _ in self._points]
         spans = len(times_ns) - 1
@@ -92,5 +92,5 @@ class TimeSeries:
 
 
 def _short(value: float | None) -> float | None:
-    """More digits than any meter has would make a record of them."""
+    """Round a value: more digits than any meter has would fill a record."""
     return round(value, 4) if isinstance(value, float) else value

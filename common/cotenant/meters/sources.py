@@ -1,4 +1,4 @@
-"""The libraries that tell of devices: NVIDIA's NVML, and ROCm's amdsmi only where that can be imported."""
+"""The libraries that report on devices: NVIDIA's NVML, and ROCm's amdsmi if it can be imported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
 
 
 class NvidiaSource:
-    """Devices by their own uuid; of one that MIG divides, the whole: its parts tell nothing of this."""
+    """Devices by their own uuid; for one divided by MIG the whole: its parts report nothing of this."""
 
     def __init__(self, nvml: Any, pci: Collection[str], root: Path = Path("/")) -> None:
         self._root = root
@@ -79,7 +79,7 @@ def _words(reasons: int) -> tuple[str, ...]:
 
 # Groups of the bits that amdgpu gives every device alike: SMU_THROTTLER_* in its amdgpu_smu.h.
 _HELD_NOW = {"power limit": 0xFFFF_FFFF, "heat": 0xFF_FFFF << 32, "hardware": 0xFF << 56}
-# Counters of gpu_metrics since version 1.6, on devices that do not tell those bits.
+# Counters of gpu_metrics since version 1.6, for devices that do not report those bits.
 _HELD_SO_LONG = {
     "ppt_residency_acc": "power limit",
     "prochot_residency_acc": "heat",
@@ -137,7 +137,7 @@ class AmdSource:
         )
 
     def _slowed_by(self, index: int, handle: Any) -> tuple[str, ...] | None:
-        """Return why its clocks are held down now, or were since the last look; None where it tells neither.
+        """Return why its clocks are held down now, or were since the last look; None if it reports neither.
 
         amdsmi_get_violation_status would look twice, and sleep a tenth of a second between.
         """
@@ -170,7 +170,7 @@ def amd_source(accelerators: Sequence[Accelerator], smi: Any = None) -> Iterator
 
 
 def _ask(question: Callable[..., Any], *of: Any) -> Any:
-    """Return the answer, None where the device, its driver or this version of the library does not give one."""
+    """Return the answer, None if the device, its driver or this version of the library does not give one."""
     try:
         return question(*of)
     except Exception:
@@ -183,7 +183,7 @@ def _mapping(question: Callable[[], Any]) -> Mapping[str, Any]:
 
 
 def _number(answer: Mapping[str, Any], *names: str) -> float | None:
-    """Return the first of these that is a number: versions name things differently, and say `N/A` for none."""
+    """Return the first of these that is a number: versions name things differently, and give `N/A` for none."""
     return next((value for name in names if (value := _finite(answer.get(name))) is not None), None)
 
 
@@ -198,7 +198,7 @@ def _percent(answer: Mapping[str, Any], name: str) -> float | None:
 
 
 def _process(user: Mapping[str, Any]) -> DeviceProcess:
-    """Return a process; the library says `N/A` for a name that this user may not read."""
+    """Return a process; the library gives `N/A` for a name that this user may not read."""
     name = str(user["name"])
     return DeviceProcess(int(user["pid"]), "" if name == "N/A" else name, _count(user, "mem"))
 

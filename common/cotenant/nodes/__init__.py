@@ -1,1 +1,1 @@
-"""Several hosts as one: which of them this is, and who starts a runner on each."""
+"""Several hosts as one: this host's number among them, and the launcher of the runners."""

@@ -1,4 +1,4 @@
-"""Which of how many hosts this is, and its launcher: by flags, by torchrun's variables, or by Slurm's."""
+"""This host's number among several, and its launcher: by flags, by torchrun's variables, or by Slurm's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USUAL_PORT = 29400
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """This is node `node` of `nodes`; the ranks of each launch meet at `host`:`port`, which is node 0's."""
+    """This is node `node` of `nodes`; the ranks of each launch meet at `host`:`port`, an address of node 0."""
 
     nodes: int
     node: int
@@ -35,14 +35,14 @@ class Cluster:
         return endpoint(self.host, self.port)
 
     def follows(self, nodes: int) -> bool | None:
-        """Whether this node takes part behind node 0 in a launch on the first `nodes`, 0 for all; None if such a
-        launch has one node, or not this one."""
+        """Whether this node takes part after node 0 in a launch on the first `nodes`, 0 for all; None if such a launch
+        has one node, or not this one."""
         return None if nodes == 1 or 0 < nodes <= self.node else self.node > 0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFlags:
-    """The flags for several hosts; None and "" where they were not given."""
+    """The flags for several hosts; None and "" if they were not given."""
 
     launcher: Launcher = "auto"
     nodes: int | None = None
@@ -51,10 +51,10 @@ class ClusterFlags:
 
 
 def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> Launcher:
-    """Return the launcher: the one in the flags, else the one that these and the environment name; a single host is
+    """Return the launcher: the flag's, else the one that the other flags and the environment imply; a single host is
     `local`.
 
-    Raises CotenantError for one that is not there.
+    Raises CotenantError if it is missing here.
     """
     launcher = flags.launcher
     if launcher == "auto":
@@ -80,7 +80,7 @@ def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) ->
 
 
 def cluster_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> Cluster | None:
-    """Return this host's place among several; None where it is the only one. Raises CotenantError."""
+    """Return this host's place among several; None if it is the only one. Raises CotenantError."""
     launcher = launcher_of(flags, environ)
     if launcher == "local" or (launcher == "slurm" and not slurm.in_step(environ)):
         return None
@@ -101,7 +101,7 @@ def cluster_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> 
 
 
 def needs_srun(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> bool:
-    """Is this the script of a Slurm job of several nodes, on which srun has yet to start a runner each?"""
+    """Return whether this is the script of a Slurm job of several nodes, before srun starts a runner on each."""
     several = slurm.nodes_of(environ) > 1 and not slurm.in_step(environ)
     return several and launcher_of(flags, environ) == "slurm"
 
@@ -112,7 +112,7 @@ def _is_torchrun(environ: Mapping[str, str]) -> bool:
 
 
 def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, int | None, str, int]:
-    """Return nodes, this one, and the endpoint: as flags say, else as torchrun or a training operator does."""
+    """Return the number of nodes, this one's, and the endpoint: by flags, else by torchrun or a training operator."""
     if flags.nodes is not None:
         if flags.nodes > 1 and not flags.endpoint:
             raise CotenantError("--nnodes needs --rdzv-endpoint.", "Name an address and a port of node 0: HOST:PORT.")
@@ -127,14 +127,14 @@ def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, 
             f"There are {environ['LOCAL_WORLD_SIZE']} runners on this node, and one makes all slices.",
             "Start torchrun with --nproc-per-node 1.",
         )
-    # Without agents of torchrun's there is one rank a node. At the master's own port torchrun's store may listen.
+    # Without torchrun's agents there is one rank a node. torchrun's store may listen at the master's own port.
     nodes = int(environ.get("GROUP_WORLD_SIZE", environ.get("WORLD_SIZE", "1")))
     node = int(environ.get("GROUP_RANK", environ.get("RANK", "0")))
     return nodes, node, environ.get("MASTER_ADDR", "127.0.0.1"), int(environ.get("MASTER_PORT", USUAL_PORT)) + 1
 
 
 def boot_id() -> str:
-    """Return the name of a running kernel: nodes of one are one machine."""
+    """Return the name of a running kernel: nodes with the same name are one machine."""
     return read_text(Path("/proc/sys/kernel/random/boot_id"))
 
 
@@ -158,15 +158,15 @@ def _node_by_address(host: str, nodes: int) -> int:
 
 
 def addresses_of(host: str) -> list[str]:
-    """Return the addresses of a host's name. Raises CotenantError for one that nobody knows."""
+    """Return the addresses of a host's name. Raises CotenantError for an unknown one."""
     try:
         return list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host, None)))
-    except (OSError, UnicodeError) as error:  # the latter of a name with an empty label, as `a..b`
-        raise CotenantError(f"--rdzv-endpoint: nobody knows the host {host}.", "Name an address.") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty label, as `a..b`
+        raise CotenantError(f"--rdzv-endpoint: the host {host} cannot be resolved.", "Name an address.") from error
 
 
 def interface_of(addresses: Sequence[str]) -> str:
-    """Return the network interface of this host that has one of these addresses; "" where none has."""
+    """Return the network interface of this host that has one of these addresses; "" if none has."""
     wanted = {ipaddress.ip_address(address.partition("%")[0]) for address in addresses}
     name: str
     for name, known in psutil.net_if_addrs().items():
@@ -177,12 +177,12 @@ def interface_of(addresses: Sequence[str]) -> str:
 
 
 def interface_towards(host: str) -> str:
-    """Return the interface by which this host reaches another; "" where there is no way."""
+    """Return the interface by which this host reaches another; "" if there is no way."""
     for address in addresses_of(host):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect((address, 9))  # Of a datagram nothing is sent by that.
+                probe.connect((address, 9))  # For a datagram this sends nothing.
             except OSError:
                 continue
             return interface_of([probe.getsockname()[0]])

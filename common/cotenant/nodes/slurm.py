@@ -1,4 +1,4 @@
-"""Inside a Slurm job: which of its nodes this is, the srun that starts a runner on each, and Slurm's limits."""
+"""Inside a Slurm job: this node's number in it, the srun that starts a runner on each node, and Slurm's limits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from cotenant.errors import CotenantError
 
 FIRST_PORT, PORTS = 20000, 12000
-"""Below the ports that kernels give away (32768 on). Jobs of one node have other numbers, so other ports."""
+"""Below the ports that kernels assign (32768 on). Jobs of one node have different numbers, and so different ports."""
 INTERACTIVE = "4294967290"
-"""The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP): it is no task of srun's."""
+"""The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP), which is no srun task."""
 PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
-"""Variables of sbatch's own tasks, each a part of a node: srun would give our one task no more than that."""
+"""Variables of sbatch's own tasks, each a part of a node, to which srun would limit our single task."""
 _HELD = {
     "SLURM_JOB_ID": "job",
     "SLURM_STEP_ID": "step",
@@ -36,24 +36,24 @@ def in_job(environ: Mapping[str, str]) -> bool:
 
 
 def in_step(environ: Mapping[str, str]) -> bool:
-    """Is this a task that srun has started, one of several nodes? The script of a batch job is none."""
+    """Return whether this is an srun task of several nodes; the script of a batch job is none."""
     return in_job(environ) and _step_nodes(environ) > 1
 
 
 def nodes_of(environ: Mapping[str, str]) -> int:
-    """Return how many nodes the job has, or its step where this is one; 0 outside."""
+    """Return the number of nodes of the job, or inside a step of the step; 0 outside."""
     if not in_job(environ):
         return 0
     return _step_nodes(environ) or int(environ.get("SLURM_JOB_NUM_NODES") or "1")
 
 
 def _step_nodes(environ: Mapping[str, str]) -> int:
-    """Return how many nodes the step has that this is a task of; 0 in a batch script, and in the shell of salloc."""
+    """Return the number of nodes of this task's step; 0 in a batch script, and in the shell of salloc."""
     return 0 if environ.get("SLURM_STEP_ID") == INTERACTIVE else int(environ.get("SLURM_STEP_NUM_NODES") or "0")
 
 
 def place(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
-    """Return a step's nodes, which this one is, and the endpoint: its first host, and a port by the job's number.
+    """Return a step's nodes, this one's number, and the endpoint: its first host, and a port by the job's number.
 
     Raises CotenantError for several tasks on a node.
     """
@@ -73,7 +73,7 @@ def first_host(nodelist: str) -> str:
     if not shown:
         raise CotenantError(f"Slurm names no host for '{nodelist}'.", "Look at squeue and scontrol show job.")
     words = _answer([scontrol, "show", "node", shown[0]]).split()
-    # A node may be called otherwise than its host.
+    # A node's name may differ from its host's.
     return next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), shown[0])
 
 
@@ -87,13 +87,13 @@ def _answer(line: Sequence[str]) -> str:
 def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
     """Become the srun that runs `command` once on each of the job's nodes; it ends as they do, and passes on signals.
 
-    Raises CotenantError where there is no srun.
+    Raises CotenantError if there is no srun.
     """
     srun = shutil.which("srun")
     if srun is None:
         raise CotenantError("There is no srun on PATH.", "Add Slurm's folder to it.")
     nodes = nodes_of(environ)
-    # All that the job has goes to its one task; a node that fails ends the step.
+    # Its one task gets everything of the job; a node that fails ends the step.
     words = [
         srun,
         f"--nodes={nodes}",
@@ -102,7 +102,7 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
         "--cpu-bind=none",
         "--kill-on-bad-exit=0",
     ]
-    # Where nodes have different numbers of processors srun gives each task those of its node if it is told none.
+    # If told none, srun gives each task its node's processors, also if nodes differ.
     equal = "," not in environ.get("SLURM_JOB_CPUS_PER_NODE", "")
     if equal and (processors := environ.get("SLURM_CPUS_ON_NODE")):
         words.append(f"--cpus-per-task={processors}")
@@ -111,5 +111,5 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
 
 
 def held(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return Slurm's limits of this job on this node, inside which the slices lie; nothing outside."""
+    """Return Slurm's limits of this job on this node, which contain the slices; nothing outside of a job."""
     return {what: environ[name] for name, what in _HELD.items() if environ.get(name)} if in_job(environ) else {}

@@ -1,1 +1,1 @@
-"""Results that somebody else can check: one file of all that a suite left, and its checks."""
+"""Results that others can check: one file of a suite's records, logs and journal, and its checks."""

@@ -25,7 +25,7 @@ from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors from fields whose types a record leaves open, where they hold values that no run has written."""
+"""Errors from fields of open types in a record, if they hold values that no run has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     launches = [entry for entry in journal.entries if isinstance(entry, Launched)]
     wrong = [] if journal.entries else ["There is no journal: nothing says which launches there were."]
     if journal.head != manifest.journal_head:
-        wrong.append("The journal does not end where the archive says.")
+        wrong.append("The journal does not have the end that the archive names.")
     made = Counter(_repetition(launch) for launch in launches)
     for launch in launches:
         wrong += _wrong_records(launch, members, may_be_superseded=made[_repetition(launch)] > 1)
@@ -112,7 +112,7 @@ def _numbers(members: Mapping[str, bytes]) -> ArchiveCheck:
             except msgspec.MsgspecError as error:
                 wrong.append(f"{name} is no record of this version: {error}.")
     if not records and not wrong:
-        wrong.append("It holds no record: there is nothing that could hold.")
+        wrong.append("It holds no record: there is nothing to verify.")
     runs = defaultdict[tuple[object, ...], list[Record]](list)
     for launch in _launches(records):
         earlier = runs[launch[0].hostname, launch[0].suite, launch[0].run_id, launch[0].suite_start_time]
@@ -122,7 +122,7 @@ def _numbers(members: Mapping[str, bytes]) -> ArchiveCheck:
                 for sentence in chain(_wrong_statistics(record, earlier), _wrong_overlap(record, launch)):
                     wrong.append(f"{user}: {sentence}")
             except UNREADABLE as error:
-                wrong.append(f"{user}: it holds no numbers that a run writes: {error}.")
+                wrong.append(f"{user}: it holds numbers that no run writes: {error}.")
         earlier += launch
     return ArchiveCheck("numbers", f"{many(len(records), 'record')}, computed again from observations", tuple(wrong))
 
@@ -142,7 +142,7 @@ def _wrong_statistics(record: Record, earlier: Sequence[Record]) -> Iterator[str
     made = (record.train, record.train_item, record.statistics, record.kept)
     for now, written in zip((*numbers_of(measured), kept), made, strict=True):
         if (now is None) != (written is None):
-            yield "its statistics are not those of its observations."
+            yield "its statistics do not follow from its observations."
         elif now is not None:
             yield from _other_values(_plain(now), _plain(written))
     bare = msgspec.structs.replace(record, meters=record.meters | {"scaling": {}})

@@ -36,20 +36,20 @@ class Rendezvous:
     """
 
     warms_up_alone = False
-    """Whether it is to warm up in a turn: beside the others its steps would not take as long as they will."""
+    """Whether to warm up in a turn: beside the others its steps would take longer than later ones."""
     settle_ns = 0
-    """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
+    """From GO on: the nanoseconds of unmeasured load after t0, the same for all tenants."""
 
     made = 0
-    """From GO on: how many observations earlier starts of the program have made."""
+    """From GO on: the number of observations that earlier starts of the program made."""
 
     def __init__(
         self, path: str, tenant: int, rank: int = 0, world: int = 1, elsewhere: int = 0, start: int = 1
     ) -> None:
-        """Connect and say hello; of `world` ranks so many are `elsewhere`, and do not speak to this runner.
+        """Connect and say hello; `elsewhere` of the `world` ranks do not speak to this runner.
 
-        `start` counts the starts of a program that is started again; a later one has no turn to warm up. Raises
-        RunnerGoneError where nobody listens at `path`.
+        `start` counts the starts of a program that is restarted; a later one has no turn to warm up. Raises
+        RunnerGoneError if there is no listener at `path`.
         """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -60,14 +60,14 @@ class Rendezvous:
         self._lines = MessageBuffer()
         self._inbox: list[Message] = []
         self._unsent: list[dict[str, Any]] = []
-        """Observations to be sent with the next message."""
+        """Observations to send with the next message."""
         self._sent_ns = 0
         self.warms_up_alone = os.environ.get(WARM_UP_VARIABLE) == "alone" and start == 1
         self._say("hello", tenant=tenant, rank=rank, world=world, elsewhere=elsewhere, start=start, pid=os.getpid())
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Rendezvous | None:
-        """Connect where a runner's environment names a socket; `None` where the benchmark runs alone."""
+        """Connect if a runner's environment names a socket; return None if the benchmark runs alone."""
         if SOCKET_VARIABLE not in environ:
             return None
         world = int(environ.get("WORLD_SIZE", "1"))
@@ -76,11 +76,11 @@ class Rendezvous:
         return cls(environ[SOCKET_VARIABLE], int(environ[TENANT_VARIABLE]), rank, world, elsewhere)
 
     def begin(self, work: dict[str, Any]) -> None:
-        """Say which work will be done (arguments, version, item ...), so that a record names it whatever happens."""
+        """Describe the work to do (arguments, version, item ...), so that a record names it in any case."""
         self._say("begin", work=work)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
-        """Say that build, first batch and warm-up lie behind; `warm_up_ns` is the time of each warm-up step."""
+        """Say that build, first batch and warm-up are over; `warm_up_ns` is the time of each warm-up step."""
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
     def turn(self) -> None:
@@ -92,7 +92,7 @@ class Rendezvous:
         self._say_and_hear("turned")
 
     def await_go(self) -> tuple[int, int, int]:
-        """Block until GO, and return its (t0_ns, number, repeat): these count, whatever `ready` requested.
+        """Block until GO, and return its (t0_ns, number, repeat), which override the amount that `ready` requested.
 
         Raises RunnerGoneError.
         """
@@ -115,7 +115,7 @@ class Rendezvous:
             self._sent_ns = fields["end_ns"]
 
     def flush(self) -> None:
-        """Send the observations that are not sent yet; a process that ends without a further word has to."""
+        """Send the observations that are not sent yet; needed before a process ends without a further word."""
         if self._unsent:
             self._send(b"")
 
@@ -124,18 +124,18 @@ class Rendezvous:
         self._say("done")
 
     def enough(self) -> bool:
-        """Has the runner seen enough observations before the last one? Never blocks. Raises RunnerGoneError.
+        """Return whether the runner has seen enough observations. Never blocks. Raises RunnerGoneError.
 
-        Its word is looked for as often as observations are sent. A program that never asks makes all of them.
+        The socket is read as often as observations are sent. A program that never asks makes all of them.
         """
         return self._has_come("enough")
 
     def stopped(self) -> bool:
-        """Has the runner sent STOP? Never blocks. Raises RunnerGoneError."""
+        """Return whether the runner has sent STOP. Never blocks. Raises RunnerGoneError."""
         return self._has_come("stop")
 
     def elsewhere(self, rank: int, observations: list[dict[str, Any]]) -> None:
-        """Report all observations of a rank that has no runner to speak to, after those of this one."""
+        """Report all observations of a rank without a runner of its own, after this rank's."""
         self._say("elsewhere", rank=rank, observations=observations)
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Rendezvous:
         self._say("failed", outcome=outcome, message=message)
 
     def close(self) -> None:
-        """Leave; a process that ends has no need to."""
+        """Leave; a process that ends need not."""
         self._socket.close()
 
     def _say(self, kind: str, **fields: Any) -> None:
@@ -175,7 +175,7 @@ class Rendezvous:
     def _receive(self, flags: int = 0) -> None:
         try:
             data = self._socket.recv(CHUNK_BYTES, flags)
-        except ConnectionResetError:  # It closed without having read all that was sent.
+        except ConnectionResetError:  # The runner closed without having read everything.
             data = b""
         if not data:
             raise RunnerGoneError("the runner has closed the rendezvous")

@@ -1,7 +1,7 @@
 """The rendezvous' messages as a tenant speaks them: one JSON object a line, standard library only.
 
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`, and `elsewhere` for ranks on other
-hosts; the runner says `go`, `enough` and `stop`, and `refused` to a process that another is already.
+hosts; the runner says `go`, `enough` and `stop`, and `refused` if the rank is already taken.
 `turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs. The runner
 decodes and checks them by launch/inbox.py, which has their fields.
 """
@@ -14,30 +14,30 @@ from pathlib import Path
 from typing import Any
 
 SEND_EVERY_NS = 50_000_000
-"""Observations that are shorter are sent together: a message each takes a hundredth of the time of short ones."""
+"""Shorter observations are sent together: a message each takes a hundredth of the time of short ones."""
 SOCKET_VARIABLE = "COTENANT_SOCKET"
 TENANT_VARIABLE = "COTENANT_TENANT"
 RUN_VARIABLE = "COTENANT_RUN"
 REAPER_VARIABLE = "COTENANT_REAPER"
-"""The run whose reaper a process is; RUN_VARIABLE names the run that a process ends with."""
+"""The run of a reaper's process; RUN_VARIABLE names the run with which a process ends."""
 RANKS_VARIABLE = "COTENANT_RANKS"
 LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
 NODE_VARIABLE = "COTENANT_NODE"
-"""The facts that a runner tells its ranks, in JSON, if others are on other hosts; NODES_VARIABLE has those of all."""
+"""A runner's facts for its ranks, in JSON, if others are on other hosts; NODES_VARIABLE has the facts of all nodes."""
 NODES_VARIABLE = "COTENANT_NODES"
 WARM_UP_VARIABLE = "COTENANT_WARM_UP"
-"""`alone` where tenants that have processors by turns are to warm up by turns."""
+"""`alone` if tenants that share processors by turns are to warm up by turns."""
 DEVICE_MEMORY_VARIABLE = "COTENANT_DEVICE_MEMORY"
-"""The bytes of device memory that a tenant holds itself to, where nothing else does."""
+"""The bytes of device memory to which a tenant limits itself, if nothing else does."""
 LINE_LIMIT_BYTES = 16 << 20
 
 UNSAID = 1 << 30
-"""The `number` of a READY that leaves it to the runner how many steps make an observation."""
+"""The `number` of a READY that leaves the steps of an observation to the runner."""
 
 
 class ProtocolError(ValueError):
-    """A line that is no message of this protocol, or a message that has no meaning where it was sent."""
+    """A line that is no message of this protocol, or a message that has no meaning at this point."""
 
 
 @dataclass(frozen=True)  # Without slots: programs of Python 3.8 speak this, too.
@@ -90,6 +90,6 @@ class MessageBuffer:
 
 
 def rank_log(log: Path, rank: int) -> Path:
-    """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with its launcher, and
+    """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with its launcher, or
     `job.R0.T0.rank1.log`."""
     return log if rank == 0 else log.with_name(f"{log.stem}.rank{rank}.log")

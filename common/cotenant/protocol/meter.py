@@ -32,20 +32,20 @@ class Counterpart(Protocol):
 
 
 class Meter:
-    """Measures the load that its user makes.
+    """Measures the load of the code that uses it.
 
     Use: `ready(...)` after the warm-up; unmeasured load until `settled_ns`; one `observed(...)` of `number` steps in
     each round of `observations()`; unmeasured load until `stopped()`; `record(...)`.
     """
 
     def __init__(self, runner: Counterpart, work: dict[str, Any]) -> None:
-        """`work` says which work will be done, so that a record names it whatever happens."""
+        """`work` describes the work to do, so that a record names it in any case."""
         self._runner = runner
         self.phase = WARM_UP
         self.number = self.repeat = self.settled_ns = 0
-        """From GO on: the steps of an observation, the most observations, and when the first one may begin."""
+        """From GO on: the steps of an observation, the most observations, and the time when the first one may begin."""
         self.made = 0
-        """The observations so far, also those of earlier starts of a program that is started again."""
+        """The observations so far, earlier starts of a restarted program included."""
         runner.begin(work)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
@@ -72,7 +72,7 @@ class Meter:
         self.made += 1
 
     def stopped(self) -> bool:
-        """Whether the load may end. Never blocks. Raises RunnerGoneError."""
+        """Return whether the load may end. Never blocks. Raises RunnerGoneError."""
         return self._runner.stopped()
 
     def record(self, load_end_ns: int, record: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +81,6 @@ class Meter:
         return self._runner.record({**record, "load_end_ns": load_end_ns})
 
     def failed(self, message: str) -> None:
-        """Say why there will be no record."""
+        """Give the reason why there will be no record."""
         self.phase = OVER
         self._runner.failed("failed", message)

@@ -26,7 +26,7 @@ class Trial(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """The rate of the best size over that of the job's own, with its 95 % interval."""
+    """The rate of the best size over the rate of the job's own, with its 95 % interval."""
 
     ratio: float
     interval: tuple[float, float] | None

@@ -31,20 +31,22 @@ TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_mem
 class Tuner:
     """Searches the batch size of one job in its own directory, `options.paths.output`, on the slices of `options`.
 
-    `tenancy` is the slices in words, `unit` that of the rates, `ended` the reason why the search has ended.
+    `tenancy` is the slices in words, `unit` the unit of the rates, `ended` the reason why the search has ended.
     """
 
     def __init__(self, options: Options, machine: Machine, job: Job) -> None:
         """Raises CotenantError for a job that cannot be started here, or names no batch size."""
         self._options, self._machine = replace(options, jobs=(job,), mixes=()), machine
         suite = PreparedSuite(self._options, machine)
-        start, *others = suite.starts
-        size = number_behind(start.specs[0].command, *BATCH_FLAGS)
+        launch, *others = suite.starts
+        size = number_behind(launch.specs[0].command, *BATCH_FLAGS)
         if others or len(expand(job)) > 1:
-            raise CotenantError(f"{job.name} has several cells.", "Tune a job file in which each is a job of its own.")
+            raise CotenantError(
+                f"{job.name} has several cells.", "Tune a job file in which each cell is a job of its own."
+            )
         if not size:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
-        self._base, self._command, self.tenancy = start.cell, start.command, tenancy(suite)
+        self._base, self._command, self.tenancy = launch.cell, launch.command, tenancy(suite)
         self.search, self.unit, self.ended = Search(size), "", ""
 
     def trials(self, end_s: float, tell: Callable[[str], None]) -> Iterator[Trial]:
@@ -76,7 +78,7 @@ class Tuner:
     def _trial(self, size: int, records: Sequence[Record]) -> Trial:
         flaw, fits = flaw_of(records), not any(record.outcome in TOO_LARGE for record in records)
         if not self.search.trials and flaw and fits:
-            raise CotenantError(f"It has no rate as it is: {flaw}", "Mend that first: --dry and doctor say more.")
+            raise CotenantError(f"It has no rate as it is: {flaw}", "Repair that first: --dry and doctor say more.")
         if unheeded := {*BATCH_FLAGS}.intersection(records[0].ignored):
             raise CotenantError(f"{min(unheeded)} does nothing in it.")
         self.unit = self.unit or records[0].unit

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from cotenant.frames import pl
 from cotenant.report.alone import Side, sliced
-from cotenant.report.beside import outside_pairs, pair_matrices
-from cotenant.report.beside_views import mix_sentence, pairs_sentence
+from cotenant.report.beside import mix_sentence
 from cotenant.report.kept import QUICKLY, percents
 from cotenant.report.numbers import rate
+from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence
 from cotenant.report.progress import duration_words
 from cotenant.report.summary import Evenness, JobSummary, Summary
 from cotenant.report.trust import Doubt

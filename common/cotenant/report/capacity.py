@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, text_column
 from cotenant.report.kept import counted
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
+from cotenant.report.view import Column, Row, RowGroup, View, Words, with_ends
 from cotenant.results.record import UNAUDITED
 from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing
+from cotenant.stats.kept import Over
 from cotenant.text import gib, in_words, joined, many, ordinal, verb
 
 
@@ -51,15 +51,6 @@ def capacity_sentences(found: Carried) -> list[str]:
     if found.binding or users + found.step in found.confirmed:
         sentences.append(BINDING.get(found.binding) or _unbound(found))
     return sentences
-
-
-def capacity_grids(answers: Sequence[Carried]) -> Iterator[Grid]:
-    """Yield the table over numbers of users, and below it the answer of each."""
-    if any(found.searched or found.confirmed for found in answers):
-        yield capacity_grid(answers)
-    for found in answers:
-        text = " ".join(capacity_sentences(found))
-        yield Grid((), (), notes=[((f"{found.share}: {text}" if found.share else text, "bold"),)])
 
 
 def _no_answer(found: Carried) -> str:
@@ -135,57 +126,127 @@ def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
     return f"{shown.verb} {worst}{shown.unit}{span}"
 
 
-def capacity_grid(answers: Sequence[Carried]) -> Grid:
-    """Return a table for each answer: the value of the user that has least, by number of users."""
-    groups = []
+OF_N = "n: rounds of blocks of one launch, or launches of so many users. least: of the user that has least."
+OF_ALONE = {
+    "rate": "items per second of a user alone",
+    "unit": "the items of its rate",
+    "busy": "processors that it keeps busy",
+    "processors": "the processors of all slices together",
+    "peak_bytes": "its memory at the peak",
+    "processes": "its processes and threads",
+    "device_bytes": "its memory on devices",
+    "audited": "whether our loop watched some of its steps",
+}
+PLACE = {"job": "the job, or command", "share": "how users share a device; may be empty"}
+FIELDS = {
+    **PLACE,
+    "kind": "what each user has to have: keep, a share of its rate alone; rate, items per second; p95, seconds",
+    "required": "how much of it",
+    "users": "how many users the machine carries",
+    "step": "how many more are too many",
+    "settled": "whether launches of so many users, and of more, confirmed it",
+    "why": "why there is no answer",
+    "missing_s": "about how many seconds would give one",
+    "binding": "the resource of which there is no more",
+    "busy": "processors that all users kept busy together",
+    "memory_users": "the most users that memory holds",
+    "memory_bytes": "the memory of each user in its slice",
+    "by_memory": "whether memory alone does not hold more of them",
+    "untried": "why no user beside pressure was tried",
+    "seconds": "how long it took",
+    **{f"alone_{name}": meaning for name, meaning in OF_ALONE.items()},
+    "answer": "the answer in words",
+}
+ESTIMATE_FIELDS = {
+    **PLACE,
+    "users": "users at once",
+    **with_ends("least", "the value of the user that has least, in the unit of the requirement"),
+    "n": "how many rounds or launches",
+    "over": "rounds or launches",
+    "standing": "held, failed or unclear",
+    "logs": "a list of the logarithm of each user's value, of which more is better",
+    "half": "half the 95 % interval of a user's logarithm",
+    "mean_half": "half the 95 % interval of the mean of all users' logarithms",
+    "spread": "the standard deviation of a user's logarithm between rounds, or launches",
+}
+
+
+def capacity_view(answers: Sequence[Carried]) -> View:
+    """Return a row per answer; for people a table for each, with the value of the user that has least."""
+    rows, estimates, pressures, groups, lines = [], list[Row](), list[Row](), list[RowGroup](), list[Words]()
     for found in answers:
-        alone = found.alone
-        facts = [found.share]
-        if alone is not None:
-            facts += [
-                f"alone {rate(alone.rate)} {alone.unit or 'item'}/s",
-                "" if alone.audited else UNAUDITED,
-                "" if alone.peak_bytes is None else f"{gib(alone.peak_bytes)} at the peak",
-                "" if alone.processes is None else many(alone.processes, "task"),
-            ]
-        facts.append("" if found.memory_users is None else f"memory holds {found.memory_users}")
-        made = {estimate.users: (found, estimate, "rounds") for estimate in found.searched}
-        made |= {users: (found, estimate, "launches") for users, estimate in found.confirmed.items()}
-        rows = [row(COLUMNS, made[users]) for users in sorted(made)]
-        groups.append(RowGroup(rows, found.label, joined("; ", *facts)))
-    note = "n: rounds of blocks of one launch, or launches of so many users. least: of the user that has least."
-    return Grid(COLUMNS, groups, notes=[((note, "dim"),)])
+        said = " ".join(capacity_sentences(found))
+        rows.append(_row(found) | {"answer": said})
+        lines.append(((f"{found.share}: {said}" if found.share else said, "bold"),))
+        searched = {each.users: _estimate(found, each, "rounds") for each in found.searched}
+        confirmed = {users: _estimate(found, each, "launches") for users, each in found.confirmed.items()}
+        estimates += [*searched.values(), *confirmed.values()]
+        pressures += [
+            _estimate(found, each.estimate, "launches") | {"resource": each.resource, "standing": each.standing.value}
+            for each in found.pressures
+        ]
+        groups.append(RowGroup([of for _, of in sorted((searched | confirmed).items())], found.label, _facts(found)))
+    parts = [
+        View("estimates", ESTIMATE_FIELDS, estimates),
+        View("pressures", {"resource": "the resource that one user takes all it can of"} | ESTIMATE_FIELDS, pressures),
+    ]
+    if not estimates:
+        return View("capacity", FIELDS, rows, lines=lines, parts=parts)
+    return View("capacity", FIELDS, rows, COLUMNS, groups, lines=[((OF_N, "dim"),), *lines], parts=parts)
 
 
-Line = tuple[Carried, CrowdEstimate, str]
+def _row(found: Carried) -> dict[str, Any]:
+    row = {name: getattr(found, name) for name in FIELDS if hasattr(found, name)}
+    row |= {"job": found.label, "kind": found.requirement.kind, "required": found.requirement.least}
+    return row | {f"alone_{name}": getattr(found.alone, name, None) for name in OF_ALONE}
 
 
-def _least(line: Line) -> Cell:
-    requirement = line[0].requirement
-    return number(requirement.shown(line[1].worst), SHOWN[requirement.kind].text, "least")
-
-
-def _interval(line: Line) -> Cell:
-    requirement, interval = line[0].requirement, line[1].interval
-    if interval is None:
-        return Cell("n too small")
-    low, high = sorted(map(requirement.shown, interval))
-    show = SHOWN[requirement.kind].text
-    return Cell(f"{show(low)}-{show(high)}", {"least_low": low, "least_high": high})
-
-
-COLUMNS: Sequence[Column[Line]] = (
-    Column("users", lambda line: number(line[1].users, str, "users")),
-    Column("least", _least),
-    Column("95 % interval", _interval),
-    Column("n", lambda line: Cell(counted(line[1].n, line[2]), {"n": line[1].n})),
-    text_column("", lambda line: line[1].standing(line[0].requirement.log), "standing"),
-)
-
-
-def capacity_document(answers: Sequence[Carried]) -> dict[str, Any]:
-    """Return the answers for programs."""
+def _estimate(found: Carried, estimate: CrowdEstimate, over: Over) -> dict[str, Any]:
+    requirement = found.requirement
+    low, high = sorted(map(requirement.shown, estimate.interval)) if estimate.interval else (None, None)
     return {
-        "schema": "cotenant-capacity-1",
-        "answers": [asdict(found) | {"sentences": capacity_sentences(found)} for found in answers],
+        "job": found.label,
+        "share": found.share,
+        "users": estimate.users,
+        "least": requirement.shown(estimate.worst),
+        "least_low": low,
+        "least_high": high,
+        "n": estimate.n,
+        "over": over,
+        "standing": estimate.standing(requirement.log).value,
+        "logs": [*estimate.means.values()],
+        **{name: getattr(estimate, name) for name in ("half", "mean_half", "spread")},
+        "kind": requirement.kind,
     }
+
+
+def _facts(found: Carried) -> str:
+    facts, alone = [found.share], found.alone
+    if alone is not None:
+        facts += [
+            f"alone {rate(alone.rate)} {alone.unit or 'item'}/s",
+            "" if alone.audited else UNAUDITED,
+            "" if alone.peak_bytes is None else f"{gib(alone.peak_bytes)} at the peak",
+            "" if alone.processes is None else many(alone.processes, "task"),
+        ]
+    return joined("; ", *facts, "" if found.memory_users is None else f"memory holds {found.memory_users}")
+
+
+def _least(value: float, kind: Kind) -> str:
+    return SHOWN[kind].text(value)
+
+
+def _interval(_: float, kind: Kind, low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "n too small"
+    show = SHOWN[kind].text
+    return f"{show(low)}-{show(high)}"
+
+
+COLUMNS = (
+    Column("users"),
+    Column("least", ("least", "kind"), _least),
+    Column("95 % interval", ("least", "kind", "least_low", "least_high"), _interval),
+    Column("n", ("n", "over"), counted),
+    Column("", "standing", left=True),
+)

@@ -1,11 +1,11 @@
-"""The jobs of a suite as a grid: their models, the units of their rates, their data, and how long they take."""
+"""The jobs of a suite: their models, the units of their rates, their data, and how long they take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
-from cotenant.report.grid import Column, Grid, number, table, text_column
+from cotenant.report.view import Column, RowGroup, View, common
 from cotenant.text import many
 
 
@@ -27,28 +27,37 @@ class CatalogueEntry:
     cmd: str
 
 
-COLUMNS: Sequence[Column[CatalogueEntry]] = (
-    text_column("job", lambda entry: entry.job, "job", least=11),
-    Column("cells", lambda entry: number(entry.cells, str, "cells")),
-    text_column("item", lambda entry: entry.item, "item", least=8),
-    Column("parameters", lambda entry: number(entry.parameters, "{:,.0f}".format, "parameters"), optional=True),
-    text_column("data", lambda entry: entry.data, "data", least=8),
-    Column("seconds", lambda entry: number(entry.seconds, "{:,.0f}".format, "seconds"), optional=True),
-    text_column("what it trains", lambda entry: entry.trains, "trains", words=True, least=12),
+FIELDS = {
+    **common("job"),
+    "cells": "the combinations of its arguments",
+    "item": "the unit of its rate",
+    "parameters": "the parameters that it trains, known after a run",
+    "data": "the files that it reads below the data directory",
+    "seconds": "how long its cells took, known after a run",
+    "trains": "what it trains",
+    **common("suite", "group"),
+    "cmd": "its command",
+}
+COLUMNS = (
+    Column("job", left=True, least=11),
+    Column("cells"),
+    Column("item", left=True, least=8),
+    Column("parameters", show="{:,.0f}".format, optional=True),
+    Column("data", left=True, least=8),
+    Column("seconds", show="{:,.0f}".format, optional=True),
+    Column("what it trains", "trains", left=True, words=True, least=12),
 )
-FIELDS = ("job", "cells", "item", "parameters", "data", "seconds", "trains")
 DATA = "data: read below the data directory."
 OF_LAST = f"{DATA} seconds, and the parameters that are trained: of the last launches in {{}}."
 UNKNOWN = f"{DATA} Seconds and trained parameters are known after a run: there is none in {{}}."
 
 
-def catalogue_grid(suite: str, entries: Sequence[CatalogueEntry], place: str) -> Grid:
+def catalogue_view(suite: str, entries: Sequence[CatalogueEntry], place: str) -> View:
     """Return a row per job of a suite; `place` is the directory searched for its last launches."""
     total = many(len(entries), "job")
     known = [entry.seconds for entry in entries if entry.seconds is not None]
     if known and len(known) == len(entries):
         total += f", {sum(known) / 60:.0f} min"
     legend = (OF_LAST if known else UNKNOWN).format(place)
-    document = {"schema": "cotenant-list-1", "suite": suite, "jobs": entries}
-    grid = table(COLUMNS, entries, suite, total)
-    return replace(grid, notes=[((legend, "dim"),)], fields=FIELDS, document=document)
+    rows = [{"suite": suite, **asdict(entry)} for entry in entries]
+    return View("list", FIELDS, rows, COLUMNS, [RowGroup(rows, suite, total)], lines=[((legend, "dim"),)])

@@ -3,44 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 from cotenant.findings import Answer, Check
-from cotenant.report.grid import STYLES, Cell, Column, Grid, RowGroup, Words, row, text_column
+from cotenant.report.view import STYLES, Cell, Column, Row, RowGroup, View, Words
 
 FINE = "ok"
-COLUMNS: Sequence[Column[tuple[Check, Answer]]] = (
-    Column("", lambda pair: _severity(pair[1].severity or FINE), left=True),
-    text_column("", lambda pair: pair[0].name),
-    text_column("", lambda pair: pair[1].text),
+FIELDS = {
+    "group": "the part of the host that is asked about",
+    "check": "the name of the check",
+    "severity": "error, warning or info: the worst among its findings; null without any",
+    "answer": "the facts that it saw",
+}
+FINDING_FIELDS = {
+    "check": "the check that found it",
+    "rule": "the name of the finding",
+    "severity": "error, warning or info",
+    "sentence": "the finding in one sentence",
+    "remedy": "how to mend it; may be empty",
+    "value": "the measured quantity, in the unit of the sentence",
+    "effect": "how much it can move a rate at the most",
+}
+
+
+def _severity(_: str, severity: str | None) -> Cell:
+    return Cell(severity or FINE, style=STYLES.get(severity or FINE, "green"))
+
+
+COLUMNS = (
+    Column("", ("check", "severity"), _severity, left=True),
+    Column("", "check", left=True),
+    Column("", "answer", left=True),
 )
 
 
-def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
+def checkup_view(answers: Sequence[tuple[Check, Answer]]) -> View:
     """Return a row per check, its findings below it, and the number of each kind; `answers` are ordered by group."""
-    groups = [
-        RowGroup([row(COLUMNS, pair, _remedies(pair[1])) for pair in members], group)
-        for group, members in groupby(answers, key=lambda pair: pair[0].group)
-    ]
-    severities = [answer.severity or FINE for _, answer in answers]
-    counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)
-    checks = [
-        {
-            "group": check.group,
-            "check": check.name,
-            "severity": answer.severity,
-            "answer": answer.text,
-            "findings": answer.findings,
-        }
+    rows = [
+        {"group": check.group, "check": check.name, "severity": answer.severity, "answer": answer.text}
         for check, answer in answers
     ]
-    total: Words = ((f"{len(severities)} checks: {', '.join(counts)}", ""),)
-    return Grid(COLUMNS, groups, notes=[total], joined=True, document={"schema": "cotenant-doctor-1", "checks": checks})
+    found = [{"check": check.name, **asdict(finding)} for check, answer in answers for finding in answer.findings]
 
+    def remedies(row: Row) -> list[Words]:
+        own = [finding for finding in found if finding["check"] == row["check"]]
+        return [((f"{finding['sentence']} {finding['remedy']}".strip(), "dim"),) for finding in own]
 
-def _severity(severity: str) -> Cell:
-    return Cell(severity, style=STYLES.get(severity, "green"))
-
-
-def _remedies(answer: Answer) -> list[Words]:
-    return [((f"{finding.sentence} {finding.remedy}".strip(), "dim"),) for finding in answer.findings]
+    severities = [answer.severity or FINE for _, answer in answers]
+    counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)
+    return View(
+        "doctor",
+        FIELDS,
+        rows,
+        COLUMNS,
+        [RowGroup([*members], group) for group, members in groupby(rows, key=lambda row: str(row["group"]))],
+        lines=[((f"{len(severities)} checks: {', '.join(counts)}", ""),)],
+        below=remedies,
+        joined=True,
+        parts=[View("findings", FINDING_FIELDS, found)],
+    )

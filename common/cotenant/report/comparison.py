@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 from xml.etree import ElementTree
 
-from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, text_column, word
 from cotenant.report.numbers import rate
 from cotenant.report.renderers import html
+from cotenant.report.view import Cell, Column, Row, View, Words, common, measured, with_ends
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, changed_arguments, difference_of, difference_words, rates_of
 from cotenant.results.record import UNAUDITED
@@ -77,7 +78,7 @@ class SuiteComparison:
     apart: str = ""
 
     def _repr_html_(self) -> str:
-        return html(comparison_grid(self))
+        return html(comparison_view(self))
 
 
 def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
@@ -217,28 +218,62 @@ def _hosts(launches: Sequence[LaunchRecords]) -> list[str]:
 # The view
 
 
-def _ratio(line: JobComparison) -> Measurement | None:
-    result = line.comparison
-    return None if result is None else Measurement(result.ratio, result.interval, "{}, {}".format(*result.n))
-
-
-COLUMNS: Sequence[Column[JobComparison]] = (
-    text_column("job", lambda line: line.job),
-    Column("A", lambda line: number(line.a, rate)),
-    Column("B", lambda line: number(line.b, rate)),
-    *measured_columns("B / A", _ratio, (), show="{:.4f}".format, span="{:.4f} .. {:.4f}".format),
-    Column("verdict", lambda line: word(line.verdict, style=STYLES.get(line.verdict, "bold red")), left=True),
-    text_column("", lambda line: line.note),
+FIELDS = {
+    **common("job"),
+    "a": "items per second in A, the geometric mean over launches",
+    "b": "items per second in B",
+    **with_ends("ratio", "b over a"),
+    "n_a": "the launches of A",
+    "n_b": "the launches of B",
+    "verdict": "SLOWER, FASTER, SAME, UNCLEAR or INVALID, beyond chance among all jobs",
+    "note": "the limits of the comparison, or why there is none",
+    "own_verdict": "the verdict of this job by itself",
+    "margin": "the difference that counts as none, a share",
+    "p_slower": "the chance of such a ratio if B is not slower than the margin allows",
+    "p_beyond": "the chance of such a ratio if B is neither slower nor faster than the margin allows",
+    "p_rank": "Mann and Whitney's p; null if so few launches could not reach 0.05",
+    "launches_needed": "launches a side that would settle an UNCLEAR verdict",
+    "lost": "whether the job has a rate in A, and none in B, which ran it or was asked to",
+    "suite_slower": "whether the suite as a whole got slower (Holm, 0.05)",
+}
+COLUMNS = (
+    Column("job", left=True),
+    Column("A", "a", rate),
+    Column("B", "b", rate),
+    *measured(
+        "B / A",
+        ("ratio", "ratio_low", "ratio_high", "n_a", "n_b"),
+        "{}, {}".format,
+        "{:.4f}".format,
+        "{:.4f} .. {:.4f}".format,
+    ),
+    Column("verdict", show=lambda verdict: Cell(verdict, style=STYLES.get(verdict, "bold red")), left=True),
+    Column("", "note", left=True),
 )
+OF_RESULT = ("margin", "p_slower", "p_beyond", "p_rank", "launches_needed")
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 
 
-def comparison_grid(lines: SuiteComparison) -> Grid:
+def comparison_view(lines: SuiteComparison) -> View:
     """Return a row per job."""
     suite = f"{_margin_words(lines)}the suite as a whole: {OF_SUITE[lines.suite_slower]}"
-    notes = [((lines.apart, "yellow"),)] if lines.apart else []
-    document = {"schema": "cotenant-compare-1"} | asdict(lines)
-    return replace(table(COLUMNS, lines.lines), notes=[*notes, ((suite, ""),)], document=document)
+    apart = [lines.apart] if lines.apart else []
+    below: list[Words] = [*(((text, "yellow"),) for text in apart), ((suite, ""),)]
+    return View("compare", FIELDS, _rows(lines), COLUMNS, lines=below, notes=apart, sentences=[suite])
+
+
+def _rows(lines: SuiteComparison) -> list[Row]:
+    rows = list[Row]()
+    for line in lines.lines:
+        row: dict[str, Any] = {"job": line.job, "a": line.a, "b": line.b, "verdict": line.verdict.value}
+        row |= {"note": line.note, "lost": line.job in lines.lost, "suite_slower": lines.suite_slower, "ratio": None}
+        if (result := line.comparison) is not None:
+            low, high = result.interval or (None, None)
+            row |= {"ratio": result.ratio, "ratio_low": low, "ratio_high": high, "own_verdict": result.verdict.value}
+            row |= dict(zip(("n_a", "n_b"), result.n, strict=True))
+            row |= {name: getattr(result, name) for name in OF_RESULT}
+        rows.append(row)
+    return rows
 
 
 def _margin_words(lines: SuiteComparison) -> str:
@@ -262,9 +297,9 @@ def as_junit(lines: SuiteComparison) -> str:
     suite = ElementTree.Element("testsuite", name="cotenant compare", tests=str(len(lines.lines)))
     for verdict, (_, total) in JUNIT.items():
         suite.set(total, str(sum(line.verdict is verdict for line in lines.lines)))
-    for line in lines.lines:
+    for line, row in zip(lines.lines, _rows(lines), strict=True):
         case = ElementTree.SubElement(suite, "testcase", name=printable(line.job), classname="cotenant")
         if line.verdict in JUNIT:
-            words = "  ".join(printable(column.of(line).text) for column in COLUMNS[1:])
+            words = "  ".join(printable(column.cell(row).text) for column in COLUMNS[1:])
             ElementTree.SubElement(case, JUNIT[line.verdict][0], message=words)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

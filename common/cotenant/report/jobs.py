@@ -1,67 +1,35 @@
-"""The jobs of a summary as a grid: a row per job, rates in columns."""
+"""The jobs of a summary: a row per job, rates in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from cotenant.report.answer import UNNAMED, answers
 from cotenant.report.basis import basis
-from cotenant.report.grid import (
-    COMMAND,
-    Cell,
-    Column,
-    Grid,
-    Measurement,
-    Row,
-    RowGroup,
-    T,
-    Value,
-    Words,
-    measured_columns,
-    number,
-    place_columns,
-    row,
-    text_column,
-    word,
-)
 from cotenant.report.job_cells import (
-    INTERFERENCE,
-    STEPS,
     all_measured_once,
-    findings_cell,
-    interference,
-    job_verdict_cell,
-    kept_cell,
+    estimate_columns,
+    kept_text,
     rate_unit,
-    shared,
-    steps_cell,
+    steps_text,
     users_cell,
     users_heading,
-    within_cell,
-    worst_over_best_cell,
+    verdict_cell,
+    within_text,
 )
-from cotenant.report.kept import counted
-from cotenant.report.meters import device_load_percent
+from cotenant.report.job_rows import FIELDS, STEPS, job_row, user_rows
+from cotenant.report.kept import kept_fields
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.numbers import at_most, percent, together_percent
-from cotenant.report.problems import first_steps, lines_below, rule_anchors
-from cotenant.report.summary import Estimate, JobSummary, Summary
+from cotenant.report.numbers import ABSENT, at_most, percent, together_percent
+from cotenant.report.problems import finding_counts, findings_view, first_steps, lines_below, losses_view, rule_anchors
+from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.view import COMMAND, Cell, Column, Row, RowGroup, View, Words, place_columns
 from cotenant.results.launches import grouped
 from cotenant.results.targets import Target
-from cotenant.text import joined, printable
+from cotenant.text import joined
 
-FIELDS = (
-    *("suite", "host", "job", "group", "tenant", "unit", "sharers"),
-    *("rate", "low", "high", "launches", "observations", "spread"),
-    *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent"),
-    *("verdict", "worst_warning", "audited", "errors", "warnings"),
-    *INTERFERENCE,
-    *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
-    *STEPS,
-)
 OF_N = (
     "all users: the sum of their rates, over launches the geometric mean. n: launches, with the 95 % t interval of "
     "their mean (3 and more) and the spread between them; or the observations of a single launch's only user, with the "
@@ -80,113 +48,127 @@ OF_STEPS = (
     "steps, taken as independent."
 )
 OF_CEILING = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
+EXPLAINED = {"halves": OF_WITHIN, "step_p99_ns": OF_STEPS, "of_ceiling": OF_CEILING}
+"""The meanings of columns, by the field that is known where they are not empty."""
 
 
-def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> Grid:
+def jobs_view(summary: Summary, targets: Mapping[str, Target] | None = None) -> View:
     """Return a row per job, grouped by suite and host; `targets` are of one device.
 
-    For programs there are also rows of the tenants, and a document with the findings, failures and notes.
+    For programs there are also rows of users, and parts with the findings and failures.
     """
-    once = all_measured_once(summary.jobs)
-    columns, groups = _columns(summary, targets or {}, once), []
-    for (suite, host), jobs in grouped(summary.jobs, lambda job: (job.suite, job.host)).items():
-        rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
+    jobs = summary.jobs
+    once, rows, groups = all_measured_once(jobs), list[Row](), list[RowGroup]()
+    links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(jobs)}
+    for (suite, host), members in grouped(jobs, lambda job: (job.suite, job.host)).items():
+        shown = list[Row]()
+        for job in members:
+            row, users = job_row(job), [*user_rows(job)]
+            rows += [row, *users]
+            of_people = {
+                "place": links[job],
+                "halves": _halves(job, users, once),
+                "of_target": _share(job, targets or {}),
+            }
+            shown.append(row | of_people)
         # The heading has the values that are the same in all rows.
-        same = [facts(jobs, host), "each measured once" if once else ""]
-        if len(overlaps := _overlaps(jobs)) == 1:
+        same = [facts(members, host), "each measured once" if once else ""]
+        if len(overlaps := _overlaps(members)) == 1:
             same.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
-        groups.append(RowGroup(rows, suite or "suite", joined("; ", *same)))
-    notes: list[Words] = [((text, "dim"),) for text in explanations(summary)]
-    document = {
-        "schema": "cotenant-report-1",
-        "jobs": [_document(job) for job in summary.jobs],
-        "findings": summary.findings,
-        "failures": summary.losses,
-        "notes": summary.notes,
-    }
-    notes += lines_below(summary.losses, summary.notes, summary.findings)
+        groups.append(RowGroup(shown, suite or "suite", joined("; ", *same)))
+    said = answers(summary)
+    meanings: list[Words] = [((text, "dim"),) for text in explanations(jobs, groups)]
+    return View(
+        "jobs",
+        FIELDS,
+        rows,
+        _columns(summary, once),
+        groups,
+        lines=[*meanings, *_problems(summary), *(((text, "bold"),) for text in said)],
+        notes=summary.notes,
+        sentences=said,
+        parts=[findings_view(summary.findings), losses_view(summary.losses)],
+    )
+
+
+def _problems(summary: Summary) -> Iterator[Words]:
+    """Yield failures, notes and findings, and the commands that mend the first of them."""
+    yield from lines_below(summary.losses, summary.notes, summary.findings)
     for step in first_steps(summary.findings):
         rule = step.finding.rule.replace("_", " ")
-        notes.append(((f"first, {rule} of {step.jobs}: ", "bold"), (step.command, COMMAND)))
-    notes += [((text, "bold"),) for text in answers(summary)]
-    return Grid(columns, groups, notes=notes, fields=FIELDS, document=document)
+        yield (f"first, {rule} of {step.jobs}: ", "bold"), (step.command, COMMAND)
 
 
-def explanations(summary: Summary) -> list[str]:
-    """Return the meanings of its grid's columns that are not empty."""
-    once = all_measured_once(summary.jobs)
-    shown = {
-        basis(summary.jobs): True,
-        f"{OF_N} {OF_WORST}": bool(summary.jobs),
-        OF_WITHIN: any(within_cell(job, once) != Cell() for job in summary.jobs),
-        OF_STEPS: any(steps_cell(job) != Cell() for job in summary.jobs),
-        OF_CEILING: any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs),
-    }
+def explanations(jobs: Sequence[JobSummary], groups: Sequence[RowGroup]) -> list[str]:
+    """Return the meanings of the columns that are not empty in these groups of a view of jobs."""
+    seen = {name for group in groups for row in group.each() for name in EXPLAINED if row[name] is not None}
+    shown = {basis(jobs): True, f"{OF_N} {OF_WORST}": bool(jobs)}
+    shown |= {text: name in seen for name, text in EXPLAINED.items()}
     return [text for text, needed in shown.items() if text and needed]
 
 
-def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Sequence[Column[JobSummary]]:
-    links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
-    of_node: Sequence[Column[JobSummary]] = rate_columns(lambda job: job.node)
-    rate, *of_launches = of_node
-    return (
-        *place_columns(lambda job: job, "suite", "host"),
-        *main_columns(summary.jobs, links, rule_anchors(summary.findings)),
-        replace(rate, heading="all users"),
+def _columns(summary: Summary, once: bool) -> list[Column]:
+    rate, *of_launches = estimate_columns("all users")
+    in_heading = len(_overlaps(summary.jobs)) == 1
+    return [
+        *place_columns("suite", "host"),
+        *main_columns(summary.jobs, rule_anchors(summary.findings)),
+        rate,
         *(replace(column, optional=True) for column in of_launches if not once),
-        Column(WITHIN, lambda job: within_cell(job, once), left=True, optional=True),
-        Column("worst/best", worst_over_best_cell, optional=True),
-        Column(
-            "overlap",
-            lambda job: number(job.overlap, at_most, "overlap"),
-            optional=True,
-            seen="files" if len(_overlaps(summary.jobs)) == 1 else "everywhere",
-        ),
-        Column(
-            "fairness",
-            lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness"),
-            optional=True,
-        ),
-        text_column("group", lambda job: job.group),
-        Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
-        Column("p50, p99 of a step", steps_cell, optional=True),
-        Column(
-            "device load",
-            lambda job: number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent"),
-            optional=True,
-        ),
-        Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
-        Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
-        Column("/ target", lambda job: number(_share(job, targets), "{:.2f}".format), optional=True),
-        Column("findings", findings_cell, left=True),
-    )
+        Column(WITHIN, "halves", within_text, left=True, optional=True),
+        Column("worst/best", ("worst_over_best", "slowest"), _worst_over_best, optional=True),
+        Column("overlap", show=at_most, optional=True, seen="files" if in_heading else "everywhere"),
+        Column("fairness", show="{:.4f}".format, optional=True),
+        Column("group", left=True),
+        Column("shared by", "sharers", lambda sharers: str(sharers) if sharers > 1 else ABSENT, optional=True),
+        Column("p50, p99 of a step", STEPS, steps_text, optional=True),
+        Column("device load", "device_load_percent", "{:.0f} %".format, optional=True),
+        Column("MFU", "mfu", percent, optional=True),
+        Column("of ceiling", "of_ceiling", percent, optional=True),
+        Column("/ target", "of_target", "{:.2f}".format, optional=True),
+        Column("findings", ("errors", "warnings", "infos"), _findings, left=True),
+    ]
 
 
-def main_columns(
-    jobs: Sequence[JobSummary],
-    links: Mapping[JobSummary, str] = MappingProxyType({}),
-    anchors: Mapping[str, str] = MappingProxyType({}),
-) -> Sequence[Column[JobSummary]]:
+def main_columns(jobs: Sequence[JobSummary], anchors: Mapping[str, str] = MappingProxyType({})) -> list[Column]:
     """Return the columns of a suite's end, with which a report's begin; `basis` says their n and intervals.
 
-    `links` and `anchors` are the places of jobs and of rules on a page.
+    `anchors` are the places of rules on a page; a row's `place` is that of its job.
     """
-    return (
-        Column(
-            "job",
-            lambda job: Cell(job.label, _named(job) | _computed(job), link=links.get(job, "")),
-            left=True,
-            least=LEAST_NAME,
-        ),
-        Column(users_heading(jobs), users_cell, left=True),
-        text_column("unit", rate_unit, least=LEAST_UNIT),
-        Column("kept", kept_cell, left=True, optional=True),
-        Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True, least=LEAST_VERDICT),
-    )
+
+    def verdict(text: str, why: str, rule: str | None) -> Cell:
+        return replace(verdict_cell(text, why), note_link=anchors.get(rule or "", ""))
+
+    return [
+        Column("job", ("job", "place"), lambda job, place: Cell(job, link=place or ""), left=True, least=LEAST_NAME),
+        Column(users_heading(jobs), "rates", users_cell, left=True),
+        Column("unit", ("unit", "rates"), rate_unit, left=True, least=LEAST_UNIT),
+        Column("kept", kept_fields("users_kept"), kept_text, left=True, optional=True),
+        Column("verdict", ("verdict", "why", "worst_warning"), verdict, left=True, least=LEAST_VERDICT),
+    ]
+
+
+def _worst_over_best(ratio: float, slowest: str | None) -> str:
+    return f"{ratio:.3f}{'' if slowest is None else f' ({slowest})'}"
+
+
+def _findings(errors: int, warnings: int, infos: int) -> Cell:
+    counts = finding_counts({"error": errors, "warning": warnings})
+    return Cell(counts, link="findings" if errors + warnings + infos else "")
 
 
 def _overlaps(jobs: Sequence[JobSummary]) -> set[float]:
     return {job.overlap for job in jobs if job.overlap is not None}
+
+
+def _halves(job: JobSummary, users: Sequence[Row], once: bool) -> list[float] | None:
+    """Return the users' intervals within a launch; None if there are launches enough for an interval over them.
+
+    Jobs that were all measured `once` have none of these.
+    """
+    if job.node is None or (job.node.interval is not None and not once):
+        return None
+    return [half for row in users if (half := row["within"]) is not None] or None
 
 
 def facts(jobs: Sequence[JobSummary], host: str) -> str:
@@ -200,71 +182,8 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     return "; ".join(parts)
 
 
-def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
-    """Return the columns of rate, interval, n and spread."""
-
-    def rate(item: T) -> Measurement | None:
-        if (estimate := of(item)) is None:
-            return None
-        launches, observations = estimate.launches, estimate.observations
-        n = counted(launches, "launches") if observations is None else counted(observations, "observations")
-        once = observations is None and launches == 1
-        return Measurement(estimate.rate, estimate.interval, n, (launches, observations), once)
-
-    def spread(item: T) -> Cell:
-        estimate = of(item)
-        return Cell() if estimate is None else number(estimate.spread, percent, "spread")
-
-    rates = measured_columns("rate", rate, ("rate", "low", "high", "launches", "observations"))
-    return *rates, Column("spread", spread)
-
-
-OF_TENANT: Sequence[Column[Estimate]] = rate_columns(lambda estimate: estimate)
-
-
-def _tenant_records(job: JobSummary) -> Iterator[Row]:
-    for tenant, estimate in job.tenants.items():
-        own = {"tenant": tenant, **row(OF_TENANT, estimate).record}
-        yield Row(values={**_named(job), **own, **interference(job, tenant)})
-
-
-def _named(job: JobSummary) -> dict[str, Value]:
-    return {
-        "suite": job.suite,
-        "host": job.host,
-        "job": job.label,
-        "group": job.group,
-        "unit": job.unit,
-        "sharers": job.sharers,
-        "verdict": job.verdict,
-    }
-
-
-def _computed(job: JobSummary) -> dict[str, Any]:
-    """Return a job's FLOP/s and shares of ceilings, without the sentence on them, which stands among the notes."""
-    return {} if job.compute is None else {name: of for name, of in job.compute._asdict().items() if name != "above"}
-
-
 def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
     """Return a tenant's mean rate over the target of one device."""
     if job.name not in targets or job.node is None or job.name in NOT_IN_PG:
         return None
     return job.node.rate / max(1, len(job.tenants)) / targets[job.name].rate
-
-
-def _document(job: JobSummary) -> dict[str, Any]:
-    kept = {"node" if who is None else who: of for who, of in job.kept.items()}
-    named = {name: printable(value) if isinstance(value, str) else value for name, value in _named(job).items()}
-    return named | {
-        "launches": job.launches,
-        "overlap": job.overlap,
-        "device_load_percent": device_load_percent(job.members),
-        "node": job.node,
-        "tenants": job.tenants,
-        "evenness": job.evenness,
-        "kept": kept or None,
-        "compute": _computed(job) or None,
-        "work": job.work and dict(job.work),
-        "doubt": job.doubt and {"rule": job.doubt.rule, "records": job.doubt.records},
-        "findings": job.findings,
-    }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.alone import STEP_TIMES
-from cotenant.report.grid import Cell, Column, Measurement, T, Value, Words, measured_columns
+from cotenant.report.view import Cell, Column, Row, Value, Words, measured, with_ends
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches
 from cotenant.text import many
@@ -75,25 +73,28 @@ def kept_fields(name: str) -> tuple[str, ...]:
     return tuple(f"{name}{part}" for part in ("", "_low", "_high", "_n", "_over"))
 
 
-def kept_values(kept: Kept, name: str) -> dict[str, Value]:
-    """Return the values of these fields."""
-    values = (kept.value, *(kept.interval or (None, None)), kept.n, kept.over)
-    return dict(zip(kept_fields(name), values, strict=True))
+def kept_meanings(name: str, meaning: str) -> dict[str, str]:
+    """Return these fields with their meanings."""
+    return {**with_ends(name, meaning), f"{name}_n": f"the n of {name}", f"{name}_over": "its unit"}
 
 
-def kept_columns(
-    heading: str, of: Callable[[T], Kept | None], name: str, optional: bool = False
-) -> Sequence[Column[T]]:
+def kept_values(kept: Kept | None, fields: Sequence[str]) -> dict[str, Value]:
+    """Return the values of these fields of a kept share; none where it is not known."""
+    if kept is None:
+        return {}
+    return dict(zip(fields, (kept.value, *(kept.interval or (None, None)), kept.n, kept.over), strict=True))
+
+
+def kept_of(row: Row, fields: Sequence[str]) -> Kept | None:
+    """Return the kept share of a row that has these fields; None where it is not known."""
+    value, low, high, n, over = (row[name] for name in fields)
+    return None if value is None else Kept(value, None if low is None else (low, high), n, over)
+
+
+def kept_columns(heading: str, fields: Sequence[str], **more: Any) -> list[Column]:
     """Return the columns of value, interval and n."""
-
-    def cell(part: int, item: T) -> Cell:
-        if (kept := of(item)) is None:
-            return Cell()
-        values, n = kept_values(kept, name), counted(kept.n, kept.over)
-        return (Cell(numbers.ratio(kept.value), values), Cell(around(kept)), Cell(n))[part]
-
-    headings = (heading, "95 % interval", "n")
-    return [Column(title, partial(cell, part), optional=optional) for part, title in enumerate(headings)]
+    show, span = numbers.ratio, numbers.ratio_interval
+    return measured(heading, fields, counted, show, span, lambda n, over: n == 1, **more)
 
 
 def rate_fields(name: str) -> tuple[str, ...]:
@@ -101,33 +102,32 @@ def rate_fields(name: str) -> tuple[str, ...]:
     return tuple(f"{name}{part}" for part in ("", "_low", "_high", "_launches"))
 
 
-def rates_over_launches(
-    heading: str, of: Callable[[T], AcrossLaunches | None], name: str, optional: bool = False
-) -> Sequence[Column[T]]:
+def rate_meanings(name: str, meaning: str) -> dict[str, str]:
+    """Return these fields with their meanings."""
+    return {**with_ends(name, f"items per second {meaning}"), f"{name}_launches": "the launches that it is over"}
+
+
+def rate_values(rate: AcrossLaunches | None, fields: Sequence[str]) -> dict[str, Value]:
+    """Return the values of these fields of a rate; none where it is not known."""
+    return {} if rate is None else dict(zip(fields, (rate.rate, *(rate.interval or (None, None)), rate.n), strict=True))
+
+
+def rates_over_launches(heading: str, name: str, **more: Any) -> list[Column]:
     """Return the columns of rate, interval and n."""
-
-    def rate(item: T) -> Measurement | None:
-        across = of(item)
-        if across is None:
-            return None
-        return Measurement(across.rate, across.interval, str(across.n), (across.n,), once=across.n == 1)
-
-    return measured_columns(heading, rate, rate_fields(name), optional=optional)
+    return measured(heading, rate_fields(name), once=lambda n: n == 1, **more)
 
 
-def baseline_cell(kind: str) -> Cell:
-    """Return how tenants ran alone; for people a word only if it was not the usual way."""
-    return Cell(kind if kind != "whole" else "", {"baseline": kind})
+BASELINE = Column("baseline", show=lambda kind: "" if kind == "whole" else kind, left=True, optional=True)
+"""How users ran alone; for people a word only if it was not the usual way."""
 
 
-def _steps(prefix: str, times: Any) -> Cell:
-    if times is None:
-        return Cell()
-    return Cell(str(times), {f"{prefix}step_{name}": time_ns for name, time_ns in asdict(times).items()})
+def _steps(*times_ns: float) -> str:
+    """Return `4.1, 6.0, 9.8 ms`."""
+    return f"{', '.join(f'{time_ns / 1e6:.3g}' for time_ns in times_ns)} ms"
 
 
-STEPS: Sequence[Column[Any]] = (
-    Column(STEPS_HEADING, lambda item: _steps("", item.steps), optional=True),
-    Column("of a step alone", lambda item: _steps("alone_", item.steps_alone), optional=True),
+STEPS: Sequence[Column] = (
+    Column(STEPS_HEADING, STEP_FIELDS[:3], _steps, optional=True),
+    Column("of a step alone", STEP_FIELDS[3:], _steps, optional=True),
 )
-"""The columns of an item's `steps` and `steps_alone`, as `4.1, 6.0, 9.8 ms`."""
+"""The columns of the times of a user's steps, together and alone."""

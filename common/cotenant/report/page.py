@@ -19,8 +19,8 @@ from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_sentences, duets_grid
 from cotenant.report.grid import Grid
 from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
-from cotenant.report.interference import interference_blocks, interference_grid
-from cotenant.report.jobs import explanations, facts, jobs_grid
+from cotenant.report.interference import interference_view
+from cotenant.report.jobs import explanations, facts, jobs_view
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
@@ -31,18 +31,18 @@ from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.rows import DESK, PHONE, kept, shares_picture
 from cotenant.report.problems import (
     ReportedFinding,
-    findings_grid,
+    findings_view,
     first_steps,
     loss_sentences,
     losses,
-    losses_grid,
+    losses_view,
     reported_findings,
 )
 from cotenant.report.renderers import Card, Picture, template
 from cotenant.report.scaling import Curves, scaling_grid
-from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
+from cotenant.report.view import Row, View
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.read import again
@@ -73,7 +73,7 @@ def page(
     scaling: Curves,
     against: Against | None = None,
     skipped: Sequence[str] = (),
-    shared: Sequence[SharePoint] = (),
+    shared: Sequence[Row] = (),
 ) -> str:
     """Return the page. `skipped` are sentences on files that are no records, `shared` the points of shared devices."""
     devices, rows = device_matrix(summary)
@@ -84,6 +84,7 @@ def page(
     scores = against.scores.values() if against else ()
     several, duets = len(summary.hosts) > 1, duet_sentences(summary.in_duets)
     said = [*host_sentences(summary), *answers(summary)] if several else sentences(summary)
+    results = jobs_view(summary, against.targets if against else {})
     return template("report.html.j2").render(
         title=title,
         answer=said or duets[:DUETS_ON_TOP],
@@ -96,8 +97,8 @@ def page(
         jobs_on_hosts=jobs_on_hosts(summary),
         duets=duets_grid(summary.in_duets),
         of_duets=OF_DUETS,
-        results=jobs_grid(summary, against.targets if against else {}),
-        explanations=explanations(summary),
+        results=results,
+        explanations=explanations(summary.jobs, results.groups),
         jobs=list(job_cards(summary)),
         devices=matrix_grid(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
         curves=_curves(scaling),
@@ -108,9 +109,9 @@ def page(
         meters=_meters(summary),
         machines=machines(summary),
         first=first_steps(findings),
-        findings=findings_grid(findings, anchors),
+        findings=findings_view(findings, anchors),
         failures=loss_sentences(lost)[:FAILURES_ON_TOP],
-        losses=losses_grid(lost),
+        losses=losses_view(lost),
         notes=[*summary.notes, *skipped],
         failed=len(everything.where(~pl.col("completed"))),
         total=len(everything),
@@ -175,7 +176,7 @@ def headline(summary: Summary, against: str | None = None) -> str:
 
 def _users(summary: Summary) -> int:
     """Return the most tenants of a launch, in a mix of all its jobs together."""
-    of_mixes = (len(block.tenants) for block in mix_blocks(summary))
+    of_mixes = (len(block.users) for block in mix_blocks(summary))
     return max((*of_mixes, *(len(job.tenants) for job in summary.jobs)), default=0)
 
 
@@ -319,10 +320,9 @@ def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:
     return [(name, str(value)) for name, value in facts.items() if value]
 
 
-def page_blocks(summary: Summary) -> list[tuple[Grid, Markup | None]]:
+def page_blocks(summary: Summary) -> list[tuple[View, Markup | None]]:
     """Return a table and a picture for each suite and host; none where no job was measured in two of the three ways."""
-    grid = interference_grid(summary)
+    view = interference_view(summary)
     return [
-        (replace(grid, groups=[group]), kept(block, f"k{index}"))
-        for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True))
+        (replace(view, groups=[group]), kept([*group.each()], f"k{index}")) for index, group in enumerate(view.groups)
     ]

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from cotenant.report import pressure, share
-from cotenant.report.beside import outside_pairs
-from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
+from cotenant.report.beside import OF_MIXES, mix_view
+from cotenant.report.pairs import outside_pairs, pairs_view
 from cotenant.report.pictures.curves import MEASURES, over_pressure, shares_of, signs, worth
 from cotenant.report.pictures.rows import progress_bars
 from cotenant.report.pressure import PressureCurve, words_of
 from cotenant.report.renderers import Picture, Section
-from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
+from cotenant.report.view import Row
 from cotenant.results.launches import grouped
 
 OF_BARS = (
@@ -38,7 +38,7 @@ MEANT = {
 def beside_each_other(summary: Summary) -> dict[str, Any] | None:
     """Return the page's part on different jobs: each mix's table, its bars where progress is known, and the matrix of
     pairs. None without any."""
-    grid, pairs = mix_grid(outside_pairs(summary)), pairs_grid(summary)
+    grid, pairs = mix_view(outside_pairs(summary)), pairs_view(summary)
     if not grid.groups and not pairs.groups:
         return None
     tables = [replace(grid, groups=[group]) for group in grid.groups]
@@ -53,13 +53,13 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
         yield None if drawn is None else Picture(drawn, title, OF_BARS)
 
 
-def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
+def sharing(points: Sequence[Row]) -> dict[str, Any] | None:
     """Return the page's part on shared devices and slices: each job's pictures, throughput first, and the mark of each
     mode. None without any point; a single one has no picture."""
     if not points:
         return None
     jobs: list[Section] = []
-    for (_, host, job, isolation), of_job in grouped(points, lambda point: point.place).items():
+    for (_, host, job, isolation), of_job in grouped(points, share.place_of).items():
         pictures = [
             Picture(picture, title, f"{title} of {job}")
             for name, title in MEASURES.items()
@@ -68,7 +68,7 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
             jobs.append(Section(f"{job} on {host}, isolation {isolation}", pictures, words=[f"{marks}; {TURNS}."]))
-    return {"jobs": jobs, "table": share.share_grid(points), "explanation": share.LEGEND}
+    return {"jobs": jobs, "table": share.share_view(points), "explanation": share.LEGEND}
 
 
 def under_pressure(summary: Summary) -> dict[str, Any] | None:
@@ -80,10 +80,10 @@ def under_pressure(summary: Summary) -> dict[str, Any] | None:
 
 def _jobs(shown: Sequence[PressureCurve]) -> Iterator[Section]:
     """Yield the jobs' curves on one axis of shares, with a picture for each resource."""
-    ends, several = shares_of(shown), len({each.conditions.host for each in shown}) > 1
-    by_job = grouped(shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job))
+    ends, several = shares_of(shown), len({each.host for each in shown}) > 1
+    by_job = grouped(shown, lambda each: (each.suite, each.host, each.job))
     for number, ((_, host, job), of_job) in enumerate(by_job.items()):
-        by_resource = grouped(of_job, lambda each: each.conditions.resource)
+        by_resource = grouped(of_job, lambda each: each.resource)
         pictures = [
             Picture(
                 over_pressure(of, ends, f"pressure{number}-{at}"),

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain
+from dataclasses import dataclass
+from functools import lru_cache
 
+from cotenant.frames import pl
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
-from cotenant.report.kept import OF_N, kept_columns, kept_fields
-from cotenant.report.summary import JobSummary, Summary
-from cotenant.results.launches import Work, distinguishing_values, grouped
+from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_meanings, kept_of, kept_values
+from cotenant.report.kept_rows import FIELDS, PRESSURE, VALUE
+from cotenant.report.kept_table import kept_table
+from cotenant.report.summary import Summary
+from cotenant.report.view import Column, Row, RowGroup, View, place_columns
+from cotenant.results.launches import grouped
 from cotenant.stats.pressure import Curve, Point
-from cotenant.suite.pressure import level_of
 from cotenant.text import listed
 
-OF_LEVEL = ("benchmark", "mix", "neighbours")
-"""Words of a work that name the neighbour, and so its level."""
+CONDITIONS = ("suite", "host", "job", "isolation", "resource", "achieved_unit", "difference", "work")
+"""The columns of the long table that are equal in the rows of one curve."""
 
 
 @dataclass(frozen=True, slots=True)
-class CurveConditions:
-    """The common properties of the launches of one curve."""
+class PressureCurve:
+    """The curve of a job beside one resource; None where no level has a kept share.
+
+    `unit` is the neighbour's, `difference` says in what the job's work differs from that of its other curves, and
+    `doubts` are the rules of its records' warnings.
+    """
 
     suite: str
     host: str
@@ -29,21 +35,9 @@ class CurveConditions:
     isolation: str
     resource: str
     unit: str
-    work: str
-
-
-@dataclass(frozen=True, slots=True)
-class PressureCurve:
-    """A job's curve under these conditions; None where no level has a kept share.
-
-    `doubts` are the rules of its records' warnings. `differs` says in what its work differs from that of the job's
-    other curves.
-    """
-
-    conditions: CurveConditions
+    difference: str
     curve: Curve | None
     doubts: tuple[str, ...]
-    differs: str = ""
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -51,61 +45,38 @@ class PressureCurve:
         return () if self.curve is None else self.curve.points
 
 
-def pressure_curves(summary: Summary) -> list[PressureCurve]:
-    """Return the curves of jobs' kept shares beside neighbours of known pressure; each level is a pair's."""
-    made: list[PressureCurve] = []
-    curves: dict[CurveConditions, list[tuple[int, JobSummary, JobSummary]]] = {}
-    for pair in grouped(summary.pressed, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
-        neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
-        for victim in pair if neighbours else ():
-            if level_of(victim.cell) is None:
-                (resource, level), neighbour = max(
-                    reversed(neighbours), key=lambda of: len(_starts(of[1]) & _starts(victim))
-                )
-                work = next(iter(victim.members.columns("work").to_series()), "")
-                conditions = CurveConditions(
-                    victim.suite, victim.host, victim.cell, victim.isolation, resource, neighbour.unit, work
-                )
-                curves.setdefault(conditions, []).append((level, victim, neighbour))
-    for conditions, pairs in curves.items():
-        in_time = sorted((victim for _, victim, _ in pairs if victim.rates), key=lambda victim: max(_starts(victim)))
-        works: list[Work] = list(dict.fromkeys(map(_work_of, in_time))) or [()]
-        for work in works:
-            own = [of for of in pairs if (_work_of(of[1]) if of[1].rates else works[-1]) == work]
-            made.append(_curve_of(conditions, own, distinguishing_values(work, works)))
-    return made
-
-
-def _curve_of(
-    conditions: CurveConditions, pairs: Sequence[tuple[int, JobSummary, JobSummary]], differs: str
-) -> PressureCurve:
-    """Return the curve of these levels, each with the job and its neighbour."""
-    points = [
-        Point(level, next(iter(neighbour.tenants.values())).rate, kept)
-        for level, victim, neighbour in sorted(pairs, key=lambda pair: pair[0])
-        for kept in victim.shares
-        if neighbour.tenants
-    ]
-    doubts = sorted({*chain.from_iterable(victim.doubts for _, victim, _ in pairs)})
-    return PressureCurve(conditions, Curve(tuple(points)) if points else None, tuple(doubts), differs)
-
-
-def _work_of(victim: JobSummary) -> Work:
-    """Return the work of a job, which is equal beside neighbours of all levels if nothing else differs."""
-    return tuple(pair for pair in victim.work or () if pair[0] not in OF_LEVEL)
-
-
-def _starts(job: JobSummary) -> set[str]:
-    """Return the starts of the launches of a job that count."""
-    return {launch.start_time for launch in job.rates}
+@lru_cache(maxsize=1)
+def pressure_curves(summary: Summary) -> Sequence[PressureCurve]:
+    """Return the curves of jobs' kept shares beside neighbours of known pressure."""
+    rows = kept_table(summary).filter(pl.col("company") == PRESSURE)
+    curves = []
+    for conditions, levels in rows.group_by(CONDITIONS, maintain_order=True):
+        points = [
+            Point(row["level"], row["achieved"], kept)
+            for row in levels.iter_rows(named=True)
+            if (kept := kept_of(row, VALUE)) is not None and row["achieved"] is not None
+        ]
+        doubts = sorted({*levels["doubts"].explode(), *levels["alone_doubts"].explode()} - {None})
+        suite, host, job, isolation, resource, unit, difference, _ = map(str, conditions)
+        curve = Curve(tuple(points)) if points else None
+        curves.append(PressureCurve(suite, host, job, isolation, resource, unit, difference, curve, tuple(doubts)))
+    return curves
 
 
 # The view
 
-FIELDS = (
-    *("suite", "host", "job", "isolation", "resource", "level", "achieved", "unit"),
-    *kept_fields("kept"),
-)
+PRESSURE_FIELDS = {
+    **{name: FIELDS[name] for name in ("suite", "host", "job", "isolation", "resource", "level", "achieved")},
+    "unit": FIELDS["achieved_unit"],
+    **kept_meanings("kept", "the rate beside the neighbour over the rate while it is held still"),
+}
+CURVE_FIELDS = {
+    **{name: PRESSURE_FIELDS[name] for name in ("suite", "host", "job", "isolation", "resource", "unit")},
+    "difference": FIELDS["difference"],
+    "doubts": "the rules of warnings on its launches, by commas",
+    "knee": "the items per second of the neighbour up to which all is kept; null if no loss is shown",
+    "slope": "the share that is lost with each item per second beyond; null if no loss is shown",
+}
 LEGEND = (
     "kept: the rate beside the neighbour over the rate while it is held still; achieved: what the neighbour got, in "
     "its unit a second. Up to the knee all is kept."
@@ -113,59 +84,69 @@ LEGEND = (
 SCALES = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "))
 LEAST = 0.1
 """A slope is stated for a number of units of pressure that costs at least this many percent."""
-Item = tuple[PressureCurve, Point]
 
 
-def _first(item: Item, text: str, name: str) -> Cell:
-    """Return a cell whose text stands at the first level only; programs read it at all levels."""
-    return Cell(text if item[1] is item[0].points[0] else "", {name: text})
+def _first(text: str, is_first: bool) -> str:
+    """Return a text that stands at the first level only; programs read it at all levels."""
+    return text if is_first else ""
 
 
-COLUMNS: tuple[Column[Item], ...] = (
-    *place_columns(lambda item: item[0].conditions, "suite", "host"),
-    Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
-    Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
-    Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),
-    Column("level", lambda item: number(item[1].level, "{} %".format, "level")),
-    Column("achieved", lambda item: number(item[1].achieved, numbers.rate, "achieved")),
-    text_column("unit/s", lambda item: item[0].conditions.unit, "unit"),
-    *kept_columns("kept", lambda item: item[1].kept, "kept"),
+COLUMNS = (
+    *place_columns("suite", "host"),
+    Column("job", ("job", "is_first"), _first, left=True),
+    Column("slices", ("isolation", "is_first"), _first, left=True),
+    Column("pressure", ("resource", "is_first"), _first, left=True),
+    Column("level", show="{} %".format),
+    Column("achieved", show=numbers.rate),
+    Column("unit/s", "unit", left=True),
+    *kept_columns("kept", kept_fields("kept")),
 )
 
 
-def pressure_grid(curves: Sequence[PressureCurve]) -> Grid:
+def pressure_view(curves: Sequence[PressureCurve]) -> View:
     """Return a row per level of each curve, and below each its slope and knee."""
+    by_host = grouped(curves, lambda each: (each.suite, each.host))
     groups = [
-        RowGroup(
-            [row(COLUMNS, (each, point)) for each in group for point in each.points],
-            suite,
-            host,
-            [((words_of(each), ""),) for each in group],
-        )
-        for (suite, host), group in grouped(curves, lambda each: (each.conditions.suite, each.conditions.host)).items()
+        RowGroup([row for each in of for row in _levels_of(each)], *place, [((words_of(each), ""),) for each in of])
+        for place, of in by_host.items()
     ]
-    hinges = [each.curve.hinge if each.curve and each.curve.loses else None for each in curves]
-    document = {
-        "schema": "cotenant-pressure-1",
-        "curves": [asdict(of) | {"hinge": hinge and asdict(hinge)} for of, hinge in zip(curves, hinges, strict=True)],
-    }
-    return Grid(COLUMNS, groups, notes=[((f"{LEGEND} {OF_N}", "dim"),)], fields=FIELDS, document=document)
+    rows = [row for each in curves for row in _levels_of(each)]
+    lines = [((f"{LEGEND} {OF_N}", "dim"),)]
+    said = [words_of(each) for each in curves]
+    parts = [View("curves", CURVE_FIELDS, [_curve(each) for each in curves])]
+    return View("pressure", PRESSURE_FIELDS, rows, COLUMNS, groups, lines=lines, sentences=said, parts=parts)
 
 
-def words_of(job: PressureCurve) -> str:
+def _place(curve: PressureCurve) -> dict[str, str]:
+    return {name: getattr(curve, name) for name in ("suite", "host", "job", "isolation", "resource", "unit")}
+
+
+def _levels_of(curve: PressureCurve) -> list[Row]:
+    return [
+        {**_place(curve), "is_first": point is curve.points[0], "level": point.level, "achieved": point.achieved}
+        | kept_values(point.kept, kept_fields("kept"))
+        for point in curve.points
+    ]
+
+
+def _curve(curve: PressureCurve) -> Row:
+    hinge = curve.curve.hinge if curve.curve is not None and curve.curve.loses else None
+    found = {"difference": curve.difference, "doubts": ",".join(curve.doubts)}
+    return {**_place(curve), **found, "knee": hinge and hinge.knee, "slope": hinge and hinge.slope}
+
+
+def words_of(of: PressureCurve) -> str:
     """Return a curve in a sentence: the pressure from which the job loses, how much, and the levels not reached."""
-    conditions, curve = job.conditions, job.curve
-    suspect = f"; suspect: {listed(job.doubts)}" if job.doubts else ""
-    differs = f"; {job.differs}" if job.differs else ""
-    where = f"{conditions.job} beside {conditions.resource} ({conditions.isolation}{differs}{suspect})"
+    curve, suspect = of.curve, f"; suspect: {listed(of.doubts)}" if of.doubts else ""
+    where = f"{of.job} beside {of.resource} ({of.isolation}{f'; {of.difference}' if of.difference else ''}{suspect})"
     if curve is None:
         return f"{where}: nothing is known of it at any level. Make observations shorter: -- --number 1."
-    loss = _loss(curve, conditions.unit) if curve.loses else _no_loss(curve, conditions.unit)
+    loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, of.unit)
     unreached = ""
     if curve.unreached:
         most = numbers.rate(max(point.achieved for point in curve.points))
         levels = _levels(curve.unreached)
-        unreached = f" Not reached: {levels}; the neighbour got no more than {most} {conditions.unit}/s."
+        unreached = f" Not reached: {levels}; the neighbour got no more than {most} {of.unit}/s."
     return f"{where}: {loss}.{unreached}"
 
 

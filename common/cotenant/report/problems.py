@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
 from cotenant.frames import pl
-from cotenant.report.grid import COMMAND, STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
+from cotenant.report.view import COMMAND, STYLES, Cell, Column, RowGroup, View, Words
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import ABORTED, grouped
@@ -244,58 +246,86 @@ def _places(findings: Sequence[ReportedFinding]) -> dict[tuple[Severity, str], s
     return {place: f"finding{index}" for index, place in enumerate(dict.fromkeys(map(_place, findings)))}
 
 
-def findings_grid(findings: Sequence[ReportedFinding], anchors: Mapping[str, str]) -> Grid:
-    """Return a row per rule, its worst value, remedy and jobs, for a page; `anchors` are the jobs' places on it."""
+FINDING_FIELDS = {
+    "severity": "error, warning or info",
+    "rule": "the rule, or check",
+    "sentence": "the finding with the greatest effect",
+    "remedy": "how to mend it",
+    "count": "the records that have it",
+    "alike": "whether all of them have the same sentence",
+    "jobs": "a list of the jobs that have it",
+    "run": "the words of the run of the worst record",
+    "run_jobs": "a list of the jobs of that run that have it",
+    "value": "the number in the sentence",
+    "effect": "the share by which it can have moved the rate at the most",
+}
+LOSS_FIELDS = {
+    "job": "the name of the record",
+    "run_id": "the number of the repetition",
+    "tenant": "the number of the user",
+    "outcome": "how it ended",
+    "message": "why",
+    "aborted": "other users of the launch that its failure ended",
+}
+
+
+def findings_view(findings: Sequence[ReportedFinding], anchors: Mapping[str, str] = MappingProxyType({})) -> View:
+    """Return a row per finding; for people one per rule, on a page. `anchors` are the jobs' places on it."""
     places = _places(findings)
-    columns: Sequence[Column[_RuleLine]] = (
-        Column("rule", lambda line: Cell(line[0].rule.replace("_", " "), anchor=places[_place(line[0])]), left=True),
-        Column("severity", lambda line: word(line[0].severity, style=STYLES[line[0].severity]), left=True),
-        Column("worst value", _worst_value, left=True, words=True),
-        text_column("remedy", lambda line: line[0].remedy, words=True),
-        Column("records", lambda line: word(str(sum(finding.count for finding in line)))),
-        Column("jobs", lambda line: _job_links(line, anchors), left=True, words=True),
+    columns = (
+        Column("rule", ("rule", "place"), lambda rule, at: Cell(rule.replace("_", " "), anchor=at), left=True),
+        Column("severity", show=lambda severity: Cell(severity, style=STYLES[severity]), left=True),
+        Column("worst value", ("worst", "more"), lambda worst, more: Cell(worst, note=more), left=True, words=True),
+        Column("remedy", left=True, words=True),
+        Column("records", "count"),
+        Column("jobs", show=partial(_job_links, anchors=anchors), left=True, words=True),
     )
-    return table(columns, grouped(findings, _place).values())
+    shown = [_of_rule(alike) | {"place": places[place]} for place, alike in grouped(findings, _place).items()]
+    rows = [asdict(finding) for finding in findings]
+    return View("findings", FINDING_FIELDS, rows, columns, [RowGroup(shown)] if shown else [])
 
 
 def _place(finding: ReportedFinding) -> tuple[Severity, str]:
     return finding.severity, finding.rule
 
 
-_RuleLine = Sequence[ReportedFinding]
-"""The findings of one rule and severity; at least one."""
-
-
-def _worst_value(line: _RuleLine) -> Cell:
-    first, *others = line
-    more = ["Also:", *(finding.sentence for finding in others[:SHOWN_FORMS])]
+def _of_rule(alike: Sequence[ReportedFinding]) -> dict[str, Any]:
+    """Return the row of the findings of one rule and severity; there is at least one."""
+    first, *others = alike
+    more = ["Also:", *(finding.sentence for finding in others[:SHOWN_FORMS])] if others else []
     if len(others) > SHOWN_FORMS:
         more.append(f"{len(others) - SHOWN_FORMS} more in --format json.")
-    return Cell(first.sentence or first.rule, note=" ".join(more) if others else "")
+    return {
+        "rule": first.rule,
+        "severity": first.severity,
+        "worst": first.sentence or first.rule,
+        "more": " ".join(more),
+        "remedy": first.remedy,
+        "count": sum(finding.count for finding in alike),
+        "jobs": list(dict.fromkeys(name.removesuffix(SOLO) for finding in alike for name in finding.jobs)),
+    }
 
 
-def _job_links(line: _RuleLine, anchors: Mapping[str, str]) -> Cell:
-    names = dict.fromkeys(name.removesuffix(SOLO) for finding in line for name in finding.jobs)
-    if len(anchors) > SHOWN_JOBS and names.keys() >= anchors.keys():
+def _job_links(names: Sequence[str], anchors: Mapping[str, str]) -> Cell:
+    if len(anchors) > SHOWN_JOBS and {*names} >= anchors.keys():
         return Cell("", links=[(f"all {len(names)} jobs", "jobs")])
     return Cell("", links=[(name, anchors.get(name, "")) for name in names])
 
 
-def losses_grid(losses: Sequence[Loss]) -> Grid:
-    """Return a row per tenant that did not finish, for a page."""
-    columns: Sequence[Column[Loss]] = (
-        text_column("job", lambda loss: loss.job),
-        Column("uid", lambda loss: word(str(loss.run_id))),
-        Column("user", lambda loss: word(loss.tenant)),
-        Column("outcome", lambda loss: word(loss.outcome, style="bold red"), left=True),
-        Column(
-            "message",
-            lambda loss: Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else ""),
-            left=True,
-            words=True,
-        ),
+def losses_view(losses: Sequence[Loss]) -> View:
+    """Return a row per tenant that did not finish."""
+    columns = (
+        Column("job", left=True),
+        Column("uid", "run_id"),
+        Column("user", "tenant"),
+        Column("outcome", show=partial(Cell, style="bold red"), left=True),
+        Column("message", ("message", "aborted"), _message, left=True, words=True),
     )
-    return table(columns, losses)
+    return View("failures", LOSS_FIELDS, [asdict(loss) for loss in losses], columns)
+
+
+def _message(text: str, aborted: int) -> Cell:
+    return Cell(text, note=f"({aborted} more aborted with it)" if aborted else "")
 
 
 def finding_counts(counts: Mapping[str, int]) -> str:

@@ -21,7 +21,6 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.frames import pl
 from cotenant.report.grid import Column, Grid, GridGroup, Row, present
 from cotenant.report.view import COMMAND, Cell, View, Words
 from cotenant.text import csv_cell, markdown_cell, printable, visible
@@ -45,8 +44,7 @@ def drawn(view: View | Grid) -> Grid:
     columns = [Column(of.heading, of.cell, of.left, of.optional, of.seen, of.words, of.least) for of in view.columns]
     groups = []
     for group in view.shown:
-        rows = group.rows.iter_rows(named=True) if isinstance(group.rows, pl.DataFrame) else group.rows
-        made = [Row({column: column.of(of) for column in columns}, notes=view.below(of)) for of in rows]
+        made = [Row({column: column.of(of) for column in columns}, notes=view.below(of)) for of in group.each()]
         groups.append(GridGroup(made, group.title, group.facts, group.notes))
     return Grid(columns, groups, view.title, view.lines, view.joined)
 
@@ -239,7 +237,7 @@ def document(view: View) -> dict[str, Any]:
         "rows": view.frame.to_dicts(),
         "notes": list(view.notes),
         **({"sentences": list(view.sentences)} if view.sentences else {}),
-        **({"parts": [document(part) for part in view.parts]} if view.parts else {}),
+        **({"parts": {part.name: document(part) for part in view.parts}} if view.parts else {}),
     }
 
 

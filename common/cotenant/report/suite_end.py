@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
@@ -11,24 +10,26 @@ from cotenant.frames import pl
 from cotenant.report import scaling
 from cotenant.report.answer import answers
 from cotenant.report.basis import basis
-from cotenant.report.beside import mix_blocks, outside_pairs
-from cotenant.report.beside_views import mix_grid, pairs_grid
+from cotenant.report.beside import mix_blocks, mix_view
 from cotenant.report.duets import duets_grid
-from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, table, word
-from cotenant.report.interference import interference_grid
-from cotenant.report.job_cells import shared, verdict_cell, verdict_note
-from cotenant.report.jobs import OF_N, main_columns, rate_columns
+from cotenant.report.grid import Grid
+from cotenant.report.interference import interference_view
+from cotenant.report.job_cells import estimate_columns, shared, verdict_cell, verdict_note
+from cotenant.report.job_rows import FIELDS, estimate_row, job_row
+from cotenant.report.jobs import OF_N, main_columns
 from cotenant.report.numbers import at_most
-from cotenant.report.pressure import pressure_curves, pressure_grid
+from cotenant.report.pairs import outside_pairs, pairs_view
+from cotenant.report.pressure import pressure_curves, pressure_view
 from cotenant.report.problems import MOST_AT_END, lines_below, to_do
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
+from cotenant.report.view import Column, Row, RowGroup, View, Words
 from cotenant.results.columns import TENANT
 from cotenant.results.record import INVALID
 from cotenant.text import joined, many
 
 
-def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
+def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[View | Grid]:
     """Yield the grids at a suite's end: a duet's verdict; else the jobs, what pairs, pressure and scaling ask for, the
     answer, a sentence on each user's share, and the gravest findings without those that were `printed` before.
 
@@ -40,12 +41,12 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     yield jobs_at_end(summary)
     yield _lines([*lines_below(summary.losses, (), ())])
     if verbose:
-        yield from (grid for grid in (users_grid(summary), mix_grid(outside_pairs(summary))) if grid.groups)
-        yield interference_grid(summary)
-    if (pairs := pairs_grid(summary)).groups:
+        yield from (view for view in (users_view(summary), mix_view(outside_pairs(summary))) if view.groups)
+        yield interference_view(summary)
+    if (pairs := pairs_view(summary)).groups:
         yield pairs
     if curves := pressure_curves(summary):
-        yield pressure_grid(curves)
+        yield pressure_view(curves)
     if scales := _scaling(summary, verbose):
         yield scaling.scaling_grid(scales)
     if share := observed_words(summary):
@@ -55,16 +56,17 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     yield _lines([*below])
 
 
-def jobs_at_end(summary: Summary) -> Grid:
+def jobs_at_end(summary: Summary) -> View:
     """Return a row per job, without the jobs of pairs, which the matrix of pairs shows."""
     mixes = {block.mix for block in mix_blocks(summary)} - {block.mix for block in outside_pairs(summary)}
     jobs = [job for job in summary.jobs if job.mix not in mixes]
     text = basis(jobs)
-    return table(main_columns(jobs), jobs, notes=[((text, "dim"),)] if text else [])
+    rows = [job_row(job) for job in jobs]
+    return View("jobs", FIELDS, rows, main_columns(jobs), lines=[((text, "dim"),)] if text else [])
 
 
-def _lines(lines: Sequence[Words]) -> Grid:
-    return Grid((), (), notes=lines)
+def _lines(lines: Sequence[Words]) -> View:
+    return View("lines", lines=lines)
 
 
 def _to_do(summary: Summary, printed: Collection[Finding]) -> Iterator[Words]:
@@ -92,31 +94,18 @@ def _scaling(summary: Summary, verbose: bool) -> scaling.Curves:
 # A row per user
 
 
-class TenantLine(NamedTuple):
-    """One tenant of a job, or all of them."""
-
-    tenant: str
-    estimate: Estimate | None
-    overlap: float | None = None
-    verdict: str = ""
-    doubt: str = ""
-
-
-TENANTS: Sequence[Column[TenantLine]] = (
-    Column("user", lambda line: word(line.tenant, "tenant")),
-    *rate_columns(lambda line: line.estimate),
-    Column("overlap", lambda line: number(line.overlap, at_most)),
-    Column("verdict", lambda line: verdict_cell(line.verdict, line.doubt), left=True),
+USERS = (
+    Column("user", "tenant"),
+    *estimate_columns("rate"),
+    Column("overlap", show=at_most),
+    Column("verdict", ("verdict", "why"), verdict_cell, left=True),
 )
 
 
-def users_grid(summary: Summary) -> Grid:
+def users_view(summary: Summary) -> View:
     """Return a row per tenant, grouped by job, and one of all of them where there are several."""
-    groups = [
-        RowGroup([row(TENANTS, line) for line in _tenant_lines(job, summary)], job.label, _job_facts(job))
-        for job in summary.jobs
-    ]
-    return Grid(TENANTS, groups, notes=[((OF_N, "dim"),)], joined=True)
+    groups = [RowGroup([*_user_rows(job, summary)], job.label, _job_facts(job)) for job in summary.jobs]
+    return View("users", columns=USERS, groups=groups, lines=[((OF_N, "dim"),)], joined=True)
 
 
 def _job_facts(job: JobSummary) -> str:
@@ -132,21 +121,25 @@ def _job_facts(job: JobSummary) -> str:
     return joined("; ", *parts)
 
 
-def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
-    """Yield the lines of a job; if no launch counts, tenants have outcomes in place of rates."""
+def _user_rows(job: JobSummary, summary: Summary) -> Iterator[Row]:
+    """Yield the rows of a job; if no launch counts, tenants have outcomes in place of rates."""
     own = job.members
     if job.node is None:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
         own = summary.records.where(same)
     elif len(job.tenants) > 1:
-        yield TenantLine("all", job.node, job.overlap, job.verdict, verdict_note(job))
+        yield _user_row("all", job.node, job.overlap, job.verdict, verdict_note(job))
     outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
     records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
     of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
-    lines = {tenant: ended for tenant, *ended in of_tenants.iter_rows()}
-    for tenant in job.tenants or lines:
-        overlap, verdict = lines[tenant]
+    ends = {tenant: ended for tenant, *ended in of_tenants.iter_rows()}
+    for tenant in job.tenants or ends:
+        overlap, verdict = ends[tenant]
         if job.node is not None:
             verdict = job.verdict if len(job.tenants) == 1 else ""
-        doubt = verdict_note(job) if verdict == job.verdict else ""
-        yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
+        why = verdict_note(job) if verdict == job.verdict else ""
+        yield _user_row(tenant, job.tenants.get(tenant), overlap, verdict, why)
+
+
+def _user_row(tenant: str, estimate: Estimate | None, overlap: float | None, verdict: str, why: str) -> Row:
+    return {"tenant": tenant, **estimate_row(estimate), "overlap": overlap, "verdict": verdict, "why": why}

@@ -95,7 +95,8 @@ class JobSummary:
     suite: str
     host: str
     name: str
-    label: str
+    difference: str
+    """The values in which its work differs from other work of its name; empty without any."""
     group: str
     unit: str
     node: Estimate | None
@@ -129,17 +130,17 @@ class JobSummary:
     """The known shares that tenants, and under None the node, keep beside neighbours of their rates alone."""
 
     @property
+    def label(self) -> str:
+        """Its name, and the difference in parentheses."""
+        return f"{self.name} ({self.difference})" if self.difference else self.name
+
+    @property
     def verdict(self) -> str:
         """`clean` or `suspect`, after `2/3` where only 2 of 3 launches count; their outcome where none does."""
         if not self.rates:
             return self.failure or "incomplete"
         trust = CLEAN if self.doubt is None else SUSPECT
         return trust if len(self.rates) == self.launches else f"{len(self.rates)}/{self.launches} {trust}"
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """The rules of the worst warning on its launches that count, and of all warnings on its launches alone."""
-        return (*([self.doubt.rule] if self.doubt else ()), *(self.alone.doubts if self.alone else ()))
 
     @property
     def shares(self) -> list[Kept]:
@@ -247,7 +248,7 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _lines(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, Work | None, Sequence[LaunchRecords]]]:
-    """Yield the launches of one job that did equal work, with the line's label and this work."""
+    """Yield the launches of one job that did equal work, with the words that tell it from other work, and this work."""
     works = list(dict.fromkeys(launch.work for launch in launches if launch.rate is not None))
     isolations = {launch.isolation for launch in launches}
     # Launches without a rate have no work to tell them apart: they join the first line of their isolation.
@@ -257,8 +258,7 @@ def _lines(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, Work | None
         difference = f"isolation {isolation}" if len(isolations) > 1 and isolation else ""
         if work is not None and len(works) > 1:
             difference = distinguishing_values(work, works)
-        name = of_line[0].job
-        yield f"{name} ({difference})" if difference else name, work, of_line
+        yield difference, work, of_line
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pressed: bool) -> Iterator[JobSummary]:
@@ -327,7 +327,7 @@ def _with_ceilings(jobs: Sequence[JobSummary]) -> list[JobSummary]:
     return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
 
-def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
+def _job(table: Table, difference: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
     counted = sorted((launch for launch in launches if launch.rate is not None), key=lambda launch: launch.run_id)
     side = together(counted)
     members = [at for launch in counted for _, at in sorted(zip(map(natural, launch.tenants), launch.at, strict=True))]
@@ -341,7 +341,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         suite=first.suite,
         host=first.host,
         name=first.job,
-        label=label,
+        difference=difference,
         group=first.group,
         unit=next((launch.unit for launch in launches if launch.unit), ""),
         node=estimate([*side.node.values()], lone) if counted else None,

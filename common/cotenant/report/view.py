@@ -106,6 +106,10 @@ class RowGroup:
     facts: str = ""
     notes: Sequence[Words] = ()
 
+    def each(self) -> Iterable[Row]:
+        """Return the rows as mappings."""
+        return self.rows.iter_rows(named=True) if isinstance(self.rows, pl.DataFrame) else self.rows
+
 
 @dataclass(frozen=True, eq=False)
 class View:
@@ -114,7 +118,7 @@ class View:
     Without `groups` people see all rows as one group. In a terminal every group is a table of its own; `joined` ones
     share their columns' widths and one header. `lines` stand below all groups, and `below` returns the lines below a
     row. Programs read `notes`, sentences on what was left out, and `sentences`, the answers; `parts` are further views
-    whose rows stand in the JSON form of this one.
+    that stand in the JSON form of this one.
     """
 
     name: str
@@ -138,7 +142,7 @@ class View:
     @property
     def shown(self) -> Sequence[RowGroup]:
         """The groups that people see; none if the view is empty."""
-        return self.groups or ([RowGroup(self.rows)] if len(self.rows) else [])
+        return self.groups or ([RowGroup(self.rows)] if self.columns and len(self.rows) else [])
 
 
 def common(*names: str) -> dict[str, str]:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cotenant.report import numbers
-from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
-from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
+from cotenant.report.capacity import SHOWN, capacity_sentences, capacity_view
+from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_view
 from cotenant.report.pictures.curves import over_users
 from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.renderers import Card, Picture, Section, simple_page
@@ -53,7 +53,7 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
         f"A: {a}; B: {b}",
         [*answer, f"The suite as a whole: {OF_SUITE[lines.suite_slower]}."],
         [OF_COMPARISON, *filter(None, [lines.apart])],
-        [Section("", pictures, comparison_grid(lines))],
+        [Section("", pictures, comparison_view(lines))],
         cards,
     )
 
@@ -74,7 +74,7 @@ def capacity_page(answers: Sequence[Carried], lines: Sequence[str]) -> str:
             unit = SHOWN[found.requirement.kind].unit.strip()
             chart = f"The user that has least, {unit}, over the number of users"
             picture = Picture(over_users(found, f"c{at}"), chart, OF_CAPACITY)
-            section = section._replace(pictures=[picture], table=capacity_grid([found]))
+            section = section._replace(pictures=[picture], table=capacity_view([found]))
         sections.append(section)
     answer = [sentence for found in answers for sentence in capacity_sentences(found)]
     labels = ", ".join(dict.fromkeys(found.label for found in answers))

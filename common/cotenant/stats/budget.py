@@ -1,4 +1,4 @@
-"""How much of the work that was asked for fits into a budget of time."""
+"""The part of the requested work that fits into a budget of time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 
 MOST_REPEAT = 10_000
-"""Observations that `--at-least` asks for at most: a record keeps them all."""
+"""The most observations that `--at-least` asks for: a record keeps them all."""
 GRACE_NS = 10_000_000_000
-"""The least time by which a launch may exceed its budget; it ends with the observation that it then makes."""
+"""The least time by which a launch may exceed its budget; it ends with its current observation."""
 LEAST_STEP_NS = 1_000
-"""A clock read takes some 50 ns: a step that is said to be shorter than this was not timed."""
+"""A clock read takes some 50 ns: a step reported as shorter than this was not timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Amount:
     repeat: int
     """Observations."""
     skip: int
-    """How many of them, from the first, are not kept."""
+    """The number of them, from the first, that are not kept."""
 
     @property
     def batches(self) -> int:
@@ -32,16 +32,16 @@ class Amount:
 
 
 def latest_ns(budget_ns: int) -> int:
-    """Return the time after which a launch with this budget ends with what it has."""
+    """Return the time after which a launch with this budget ends with the observations it has."""
     return max(2 * budget_ns, budget_ns + GRACE_NS)
 
 
 def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
-    """Return the amount that fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
+    """Return the amount that fits into `budget_ns` if a batch takes `batch_ns`: never more than was requested.
 
-    `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
-    still too many, `repeat` is, and then at most a third of them is not kept. A rate without an interval is hardly
-    one: for as many as an interval takes, of those that were asked for, all may last until `latest_ns`.
+    `number` is lowered first, so that as many observations are kept as requested; `repeat` only if single batches are
+    still too many, and then at most a third of the observations is not kept. A rate without an interval is hardly one:
+    so the requested observations, as far as an interval needs them, may last until `latest_ns`.
     """
     batches = max(1, budget_ns // batch_ns)
     number = min(requested.number, max(1, batches // requested.repeat))
@@ -55,10 +55,10 @@ def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
 
 
 def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
-    """Return `requested` with so many more observations that the kept ones last `least_ns`.
+    """Return `requested` with enough more observations that the kept ones last `least_ns`.
 
-    A batch takes `batch_ns`. Where nobody knows how long that is, as many as were asked for; in any case at most
-    MOST_REPEAT.
+    A batch takes `batch_ns`; if that is unknown, the amount stays as requested. `repeat` is at most MOST_REPEAT, unless
+    more was requested.
     """
     if batch_ns is None:
         return requested
@@ -67,10 +67,10 @@ def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
 
 
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
-    """Return how long a batch takes by the times of the warm-up steps; None where they say nothing.
+    """Return how long a batch takes by the times of the warm-up steps; None if they show nothing.
 
-    The first step also compiles, and its operations are counted: it counts only where there is no other. Of the others
-    the shortest: whatever else goes on while tenants get ready only makes a step longer.
+    The first step also compiles, and its operations are counted: it counts only if there is no other. Of the others
+    the shortest counts: anything else that goes on while tenants get ready only makes a step longer.
     """
     for steps_ns in (warm_up_ns[1:], warm_up_ns[:1]):
         if timed := [step_ns for step_ns in steps_ns if step_ns > 0]:
@@ -79,6 +79,6 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
 
 
 def range_ns(warm_ups_ns: Iterable[Sequence[int]]) -> tuple[int | None, int | None]:
-    """Return how long a batch takes the fastest and the slowest of all processes; None where none of them says."""
+    """Return how long a batch takes the fastest and the slowest of all processes; None if none of them shows it."""
     known_ns = [batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None]
     return min(known_ns, default=None), max(known_ns, default=None)

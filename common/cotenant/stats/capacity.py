@@ -1,7 +1,7 @@
-"""How many users a machine carries: estimates of so many of them at once, and the answer with its evidence. Pure.
+"""The number of users that a machine carries: estimates of crowds, and the answer with its evidence. Pure.
 
 All values are logarithms of which more is better: of the share that a user keeps of its rate alone, of its rate, or of
-the inverse of a step's time. Users of one number are equals, so that they share one spread.
+the inverse of a step's time. Users of one number are equals, so they share one spread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from cotenant.stats.kept import t_975
 
 STARVED = 2.0
-"""A user that lies so many half-widths below a requirement lies there whoever was chosen for being the worst."""
+"""A user this many half-widths below a requirement fails it, even though it was chosen as the worst."""
 
 Values = Mapping[int, float]
 """The value of each user in one round, or launch."""
@@ -24,7 +24,7 @@ Kind = Literal["keep", "rate", "p95"]
 
 
 class Standing(enum.StrEnum):
-    """Where users stand to a requirement: beyond doubt above, beyond doubt below, or neither."""
+    """The standing of users to a requirement: beyond doubt above, beyond doubt below, or neither."""
 
     HELD = "held"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Standing(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The least that each user has to have: a share of its rate alone, items a second, or a p95 in seconds."""
+    """The least that each user needs: a share of its rate alone, items a second, or a p95 in seconds."""
 
     kind: Kind
     least: float
@@ -50,9 +50,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class CrowdEstimate:
-    """So many `users` at once, over `n` rounds of a launch, or launches: the mean value of each of them.
+    """A number of `users` at once, over `n` rounds of a launch, or launches: the mean value of each of them.
 
-    `half` is half the width of each one's 95 % interval, `mean_half` that of all users' mean; None of too few.
+    `half` is half the width of each one's 95 % interval, `mean_half` of all users' mean; None for too few.
     """
 
     users: int
@@ -65,18 +65,18 @@ class CrowdEstimate:
 
     @property
     def worst(self) -> float:
-        """The mean of the user that has least."""
+        """The mean of the worst user."""
         return min(self.means.values())
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the user that has least."""
+        """The 95 % interval of the worst user."""
         return None if self.half is None else (self.worst - self.half, self.worst + self.half)
 
     def standing(self, least: float) -> Standing:
-        """Return where the users stand: `held` if the lower limit of each is at least so much.
+        """Return the users' standing: `held` if the lower limit of each is at least `least`.
 
-        They have failed where the upper limit of all users' mean is below it, or one of them is far below.
+        They have failed if the upper limit of all users' mean is below it, or one of them is far below.
         """
         if self.half is None or self.mean_half is None:
             return Standing.UNCLEAR
@@ -88,21 +88,21 @@ class CrowdEstimate:
 
 
 def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimate]:
-    """Return an estimate for each number of users, of its rounds or launches; all numbers share their spreads.
+    """Return an estimate for each number of users, from its rounds or launches; all numbers share their spreads.
 
-    The spreads have as many degrees of freedom as rounds, or launches, give: users of one of them err together.
+    The spreads have the degrees of freedom of the rounds, or launches: users of one round err together.
     """
-    repeated = [of for of in rows.values() if len(of) > 1]
+    repeated = [rounds for rounds in rows.values() if len(rounds) > 1]
     if not repeated:
-        return {users: CrowdEstimate(users, len(of), means_of(of)) for users, of in rows.items()}
-    freedoms = [len(of) - 1 for of in repeated]
-    of_users = [fmean(variance(row[user] for row in of) for user in of[0]) for of in repeated]
-    of_means = [variance(fmean(row.values()) for row in of) for of in repeated]
+        return {users: CrowdEstimate(users, len(rounds), means_of(rounds)) for users, rounds in rows.items()}
+    freedoms = [len(rounds) - 1 for rounds in repeated]
+    of_users = [fmean(variance(row[user] for row in rounds) for user in rounds[0]) for rounds in repeated]
+    of_means = [variance(fmean(row.values()) for row in rounds) for rounds in repeated]
     spread, mean_spread = (math.sqrt(fmean(variances, freedoms)) for variances in (of_users, of_means))
     made = {}
-    for users, of in rows.items():
-        scale = t_975(sum(freedoms)) / math.sqrt(len(of))
-        made[users] = CrowdEstimate(users, len(of), means_of(of), scale * spread, scale * mean_spread, spread)
+    for users, rounds in rows.items():
+        scale = t_975(sum(freedoms)) / math.sqrt(len(rounds))
+        made[users] = CrowdEstimate(users, len(rounds), means_of(rounds), scale * spread, scale * mean_spread, spread)
     return made
 
 
@@ -114,20 +114,20 @@ def means_of(rows: Sequence[Values]) -> dict[int, float]:
 # The answer
 
 NOISE, NOBODY = "noise", "nobody"
-"""Why there is no answer: noise leaves it open, or not even one user meets its requirement."""
+"""The reasons for no answer: noise leaves it open, or not even one user meets its requirement."""
 
 
 @dataclass(frozen=True, slots=True)
 class AloneUse:
     """A user alone: its rate, its use of the machine, and the processors of all slices together.
 
-    A value that nobody counts is None.
+    A value that is not counted is None.
     """
 
     rate: float
     unit: str
     busy: float | None
-    """Processors that it keeps busy."""
+    """The processors that it keeps busy."""
     processors: int
     peak_bytes: int | None
     processes: int | None
@@ -137,8 +137,8 @@ class AloneUse:
 
 
 class CrowdUse(NamedTuple):
-    """How a launch ended: a `flaw` in a sentence where its numbers are none, whether memory did not suffice, and how
-    many processors all its users kept busy together, where that is counted."""
+    """The end of a launch: a `flaw` in a sentence if its numbers do not count, whether memory did not suffice, and the
+    processors that all its users kept busy together, if counted."""
 
     flaw: str = ""
     out_of_memory: bool = False
@@ -147,7 +147,7 @@ class CrowdUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BesidePressure:
-    """The other users, as one has a neighbour of ours in its place that takes all it can of a resource."""
+    """The other users when a neighbour of ours, in the place of one user, takes all it can of a resource."""
 
     resource: str
     estimate: CrowdEstimate
@@ -159,10 +159,10 @@ Binding = Literal["memory", "processors", ""]
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """How many users a machine carries, each with a requirement; `users` is 0 of none.
+    """The number of users that a machine carries, each with a requirement; `users` is 0 for none.
 
     `settled` if launches of their own have confirmed it, and that one `step` more is too many; else `why` not, and
-    `missing_s` is about how long it would take, None where nobody knows.
+    `missing_s` is the approximate time it would take, None if unknown.
     """
 
     label: str
@@ -174,22 +174,22 @@ class Carried:
     missing_s: float | None = None
     alone: AloneUse | None = None
     memory_users: int | None = None
-    """The most users that memory holds; None where no slice holds memory, or nobody counts it."""
+    """The most users that memory holds; None if slices do not limit memory, or its use is not counted."""
     memory_bytes: int | None = None
     """The memory of each of them in its slice."""
     by_memory: bool = False
-    """Whether memory alone does not hold more of them."""
+    """Whether memory alone excludes more of them."""
     searched: tuple[CrowdEstimate, ...] = ()
     """An estimate for each number of users, by rounds of the search."""
     confirmed: Mapping[int, CrowdEstimate] = field(default_factory=dict)
     """An estimate for each number of users, by launches of its own."""
     pressures: tuple[BesidePressure, ...] = ()
     untried: str = ""
-    """Why no neighbour of ours was tried; empty where one was."""
+    """Why no neighbour of ours was tried; empty if one was."""
     binding: Binding = ""
-    """The resource of which there is no more; empty where nobody knows."""
+    """The exhausted resource; empty if it is unknown."""
     busy: float | None = None
     """Processors that they kept busy together."""
     share: str = ""
-    """How users share a device, where somebody says so."""
+    """How users share a device, if that was requested."""
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""A against B: a verdict from an interval and a margin, and how many launches an unclear one would need."""
+"""A against B: a verdict from an interval and a margin, and the number of launches an unclear one would need."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MOST_LAUNCHES = 1000
 class Comparison:
     """B over A: the ratio of rates, its 95 % Welch interval, and the verdict at a margin.
 
-    `p_slower` is the chance of such a ratio where B is not slower than the margin allows, `p_beyond` (two-sided) where
-    it is neither slower nor faster than that: a claim of this job alone has one below 0.05. `p_rank` is that of Mann
-    and Whitney's exact test of no difference, None where so few launches could not reach 0.05. `launches_needed` on
-    each side would settle an UNCLEAR verdict at this spread; None where it is settled, or a thousand would not do.
+    `p_slower` is the chance of such a ratio if B is not slower than the margin allows, `p_beyond` (two-sided) if it is
+    neither slower nor faster than that: a claim of this job alone has one below 0.05. `p_rank` is the p of Mann and
+    Whitney's exact test of no difference, None if so few launches could not reach 0.05. `launches_needed` on each side
+    would settle an UNCLEAR verdict at this spread; None if it is settled, or a thousand would not do.
     """
 
     ratio: float
@@ -38,14 +38,14 @@ class Comparison:
 
 
 def margin_of(noise: float | None) -> float:
-    """Return the margin: 2 %, or twice the noise of an A/A run (`pooled_noise`) where that is more."""
+    """Return the margin: 2 %, or twice the noise of an A/A run (`pooled_noise`) if that is more."""
     return LEAST_MARGIN if noise is None else max(LEAST_MARGIN, 2 * noise)
 
 
 def pooled_noise(sides: Iterable[Sequence[float]]) -> float | None:
     """Return the standard deviation of launches' logarithms around the mean of their side, over all sides together.
 
-    Each of `sides` is the rates of equal launches: those of every job in A, and in B. None where none has two.
+    Each of `sides` is the rates of equal launches: of one job in A, or in B. None if no side has two.
     """
     logs = [logarithms(rates) for rates in sides if len(rates) > 1]
     freedom = sum(len(side) - 1 for side in logs)
@@ -53,9 +53,9 @@ def pooled_noise(sides: Iterable[Sequence[float]]) -> float | None:
 
 
 def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN) -> Comparison:
-    """Compare the launches' rates of A and B, in items per second. Raises ValueError where one has none.
+    """Compare the launches' rates of A and B, in items per second. Raises ValueError if one has none.
 
-    Fewer than five launches on a side are UNCLEAR, whatever they look like. Welch's interval: Welch (1947).
+    Fewer than five launches on a side are UNCLEAR in any case. Welch's interval: Welch (1947).
     """
     log_a, log_b = logarithms(a), logarithms(b)
     logs = log_a.tolist(), log_b.tolist()
@@ -95,7 +95,7 @@ def _p_slower(difference: float, error: float, freedom: float, border: float) ->
 def _p_rank(a: Sequence[float], b: Sequence[float]) -> float | None:
     if 2 / math.comb(len(a) + len(b), len(a)) > ALPHA or len({*a, *b}) < len(a) + len(b):
         return None
-    from scipy.stats import mannwhitneyu  # takes a second to import, and few comparisons come so far
+    from scipy.stats import mannwhitneyu  # takes a second to import, and few comparisons need it
 
     return float(mannwhitneyu(a, b, method="exact").pvalue)
 

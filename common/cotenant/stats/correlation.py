@@ -1,4 +1,4 @@
-"""Observations that follow each other are alike: their correlation, and how many independent ones they are worth.
+"""Consecutive observations are alike: their correlation, and the number of independent ones they are worth.
 
 Standard library only: the runner asks while tenants are timed.
 """
@@ -11,14 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 MOST = 0.95
-"""Beyond it a launch would be worth less than a fortieth of its observations, and no estimate is so exact."""
+"""Beyond it a launch would be worth less than a fortieth of its observations, and no estimate is that exact."""
 
 
 def lag_correlation(values: Sequence[float], fitted: int = 0) -> float:
     """Return the correlation of each value's rank with the rank before it, from 0 to MOST.
 
-    Ranks, since a single value far off would hide how alike the others are. Of the rest that a fit of so many
-    parameters leaves, the estimate lies too low by about (1 + 4 r) / n, and 1 / n more for each parameter beyond a mean
+    Ranks, since a single value far off would hide how alike the others are. For the rest left by a fit of `fitted`
+    parameters, the estimate is too low by about (1 + 4 r) / n, and by 1 / n more for each parameter beyond a mean
     (Marriott and Pope, 1954): that is added. 0 for fewer than three values, or equal ones.
     """
     ranks = _ranks(values)
@@ -35,23 +35,23 @@ def lag_correlation(values: Sequence[float], fitted: int = 0) -> float:
 
 
 def variance_inflation(correlation: float) -> float:
-    """Return by how much the variance of a mean grows with a lag-1 `correlation` of its values: (1 + r) / (1 - r)."""
+    """Return the factor by which a lag-1 `correlation` of values widens their mean's variance: (1 + r) / (1 - r)."""
     return (1 + correlation) / (1 - correlation)
 
 
 def correlation_of_means(correlation: float, size: int) -> float:
-    """Return the lag-1 correlation of the means of `size` values each, whose own falls by `correlation` each step."""
+    """Return the lag-1 correlation of means of `size` values each; that of values falls by `correlation` a step."""
     rest = 1 - correlation**size
     return correlation * rest**2 / (size * (1 - correlation**2) - 2 * correlation * rest)
 
 
 def effective_count(values: Sequence[float]) -> float:
-    """Return n (1 - r) / (1 + r): how many independent values tell as much (Bayley and Hammersley, 1946)."""
+    """Return n (1 - r) / (1 + r), the equivalent number of independent values (Bayley and Hammersley, 1946)."""
     return len(values) / variance_inflation(lag_correlation(values))
 
 
 def scaled_rank(rank: int, of: int, n: int) -> int:
-    """Return the rank among `n` values, rounded down, that lies where `rank` lies among `of`; at least 1."""
+    """Return the rank among `n` values, rounded down, in the position of `rank` among `of`; at least 1."""
     return max(1, math.floor((rank - 0.5) * n / of + 0.5))
 
 

@@ -1,4 +1,4 @@
-"""Which number of users to try next: a search by rounds of one launch, and its confirmation by launches. Pure."""
+"""The number of users to try next: a search by rounds of one launch, and its confirmation by launches. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing, Values
 from cotenant.stats.kept import repeats_needed
 
 LEAST_ROUNDS, MOST_ROUNDS = 4, 30
-"""Rounds of a search before its first verdict on a number of users, and those after which the nearer side is taken."""
+"""Rounds of a search before its first verdict on a number of users, and rounds after which the nearer side is taken."""
 CONFIRMED = 3
-"""Launches of its own that a number of users has before it is an answer."""
+"""Launches of its own that a number of users needs to be an answer."""
 MOST_LAUNCHES = 12
 MOST_MISSING = 200
-"""An answer that takes more launches is not settled by more of the same."""
+"""An answer that needs more launches is not settled by more of the same."""
 
 
 @dataclass(eq=False)
 class CrowdSearch:
-    """Finds how many users are carried, by rounds in which so many are beside each other: 1, 2, 4, ..., then between.
+    """Finds the number of users that are carried, by rounds of 1, 2, 4, ... users beside each other, then between.
 
     `step` users more are tried at a time, `most` are there. `least` are carried from the outset: a single one keeps
-    all.
+    its whole rate.
     """
 
     requirement: Requirement
@@ -33,12 +33,12 @@ class CrowdSearch:
     rounds: dict[int, list[Values]] = field(default_factory=dict)
 
     def take(self, users: int, values: Values) -> None:
-        """Take a round of so many users; one in which somebody has no value does not count."""
+        """Take a round of `users` users; it does not count if a user has no value."""
         if len(values) == users:
             self.rounds.setdefault(users, []).append(values)
 
     def next_users(self) -> int | None:
-        """Return how many users to have in the next round; None where it is known."""
+        """Return the number of users in the next round; None if the answer is known."""
         held, failed = self.held, self.failed
         if failed is None:
             return min(self.most, max(self.step, 2 * held)) if held < self.most else None
@@ -46,22 +46,22 @@ class CrowdSearch:
         return held + steps // 2 * self.step if steps > 1 else None
 
     def estimate(self, users: int) -> CrowdEstimate:
-        """Return the estimate for a number of users that was tried."""
+        """Return the estimate for a tried number of users."""
         return estimates_of({users: self.rounds[users]})[users]
 
     @property
     def estimates(self) -> list[CrowdEstimate]:
-        """An estimate for each number of users that was tried, in their order."""
+        """An estimate for each tried number of users, in their order."""
         return [self.estimate(users) for users in sorted(self.rounds)]
 
     @property
     def failed(self) -> int | None:
-        """The least number of users of which one is below the requirement."""
+        """The least number of users with one below the requirement."""
         return min((users for users in self.rounds if self._standing(users) is Standing.FAILED), default=None)
 
     @property
     def held(self) -> int:
-        """The largest number of users, below those that fail, of which each reaches the requirement."""
+        """The largest number of users, below the failed ones, of which each reaches the requirement."""
         below = self.failed or math.inf
         tried = (users for users in self.rounds if users < below and self._standing(users) is Standing.HELD)
         return max(tried, default=min(self.least, self.most))
@@ -78,29 +78,29 @@ class CrowdSearch:
 
 
 class SteadyCrowd:
-    """Has the same number of users in each of so many rounds; the first `counted` of them are looked at."""
+    """Has the same number of users in each of `rounds` rounds; only the first `counted` of them are evaluated."""
 
     def __init__(self, users: int, rounds: int, counted: int | None = None) -> None:
         self._users, self._most, self._counted = users, rounds, users if counted is None else counted
         self.rounds: list[Values] = []
 
     def take(self, users: int, values: Values) -> None:
-        """Take a round in which everybody that counts has a value."""
-        own = {user: value for user, value in values.items() if user < self._counted}
-        if len(own) == self._counted:
-            self.rounds.append(own)
+        """Take a round in which every counted user has a value."""
+        counted = {user: value for user, value in values.items() if user < self._counted}
+        if len(counted) == self._counted:
+            self.rounds.append(counted)
 
     def next_users(self) -> int | None:
-        """Return how many users to have in the next round; None after the last."""
+        """Return the number of users in the next round; None after the last."""
         return self._users if len(self.rounds) < self._most else None
 
 
 @dataclass(eq=False)
 class Confirming:
-    """Confirms how many users are carried: launches of K of them, and of K + 1, by turns.
+    """Confirms the number of users that are carried: launches of K of them, and of K + 1, by turns.
 
-    `users` is K, a guess. Where launches contradict it K moves, and where they leave it open there are more of them.
-    `most`, `step` and `least` are as those of a search.
+    `users` is K, a guess. If launches contradict it K moves, and if they leave it open there are more of them.
+    `most`, `step` and `least` are as for a search.
     """
 
     requirement: Requirement
@@ -117,18 +117,18 @@ class Confirming:
         self._last = users
 
     def limit_to(self, most: int) -> None:
-        """Go on with so many users at the most: memory has held no more."""
+        """Go on with at most `most` users: memory has held no more."""
         self.most = most
-        self.launches = {users: of for users, of in self.launches.items() if users <= most}
+        self.launches = {users: launches for users, launches in self.launches.items() if users <= most}
         self.users = min(self.users, most)
 
     @property
     def estimates(self) -> dict[int, CrowdEstimate]:
-        """An estimate for each number of users that was launched."""
+        """An estimate for each launched number of users."""
         return estimates_of({users: self.launches[users] for users in sorted(self.launches)})
 
     def next_users(self) -> int | None:
-        """Return of how many users the next launch is; None where it is settled, or cannot be."""
+        """Return the number of users of the next launch; None if it is settled, or cannot be."""
         seen = {self.users}
         while True:
             pair = self._to_launch()
@@ -142,7 +142,7 @@ class Confirming:
             seen.add(moved)
 
     def standing(self, users: int) -> Standing:
-        """Return where so many users stand."""
+        """Return the standing of this number of users."""
         if users <= self.least:
             return Standing.HELD
         if users > self.most:
@@ -157,7 +157,7 @@ class Confirming:
 
     @property
     def has_tried_most(self) -> bool:
-        """Whether more users would be beyond the most there may be."""
+        """Whether more users would exceed the most allowed."""
         return self.following > self.most
 
     @property
@@ -168,7 +168,7 @@ class Confirming:
         return confirmed and held and self.standing(self.following) is Standing.FAILED
 
     def missing_launches(self) -> int | None:
-        """Return about how many launches more would settle it, at the spread that was seen; None where nobody knows."""
+        """Return about how many more launches would settle it, at the observed spread; None if unknown."""
         missing = 0
         for users in self._to_launch():
             estimate, have = self.estimates.get(users), self._count(users)
@@ -184,18 +184,18 @@ class Confirming:
         return missing
 
     def _to_launch(self) -> list[int]:
-        """Return the numbers of users that have launches of their own: K where it is not carried anyway, and K + 1."""
+        """Return the numbers of users with launches of their own: K if it is not carried anyway, and K + 1."""
         return [users for users in (self.users, self.following) if self.least < users <= self.most]
 
     def _count(self, users: int) -> int:
         return len(self.launches.get(users, ()))
 
     def _in_turn(self, candidates: Sequence[int]) -> int:
-        """Return the one that has fewer launches; of equals the one of the last launch, so that they go A B B A."""
+        """Return the candidate with fewer launches; of equals the last launch's, so that they go A B B A."""
         return min(candidates, key=lambda users: (self._count(users), users != self._last, users))
 
     def _moved(self) -> int:
-        """Return the K that the launches speak for."""
+        """Return the K that the launches indicate."""
         if self.standing(self.users) is Standing.FAILED:
             return max(0, self.users - self.step)
         if self.standing(self.users) is Standing.HELD and self.standing(self.following) is Standing.HELD:

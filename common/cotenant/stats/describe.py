@@ -49,11 +49,11 @@ class Description:
 
 @functools.lru_cache(maxsize=64)
 def median_interval_ranks(n: int) -> tuple[int, int] | None:
-    """Return the 1-based ranks between which the median lies with at least 95 %, or None where n is too small.
+    """Return the 1-based ranks between which the median lies with at least 95 %, or None if n is too small.
 
-    The narrowest symmetric pair (r, n + 1 - r): it misses the median where fewer than r observations lie on one side,
-    of which the chance is 2 P(binomial(n, 1/2) < r) (David and Nagaraja, Order Statistics, 7.1). Counted in whole
-    numbers, so exact: `below` of the 2^n equally likely patterns have fewer than `rank` + 1 on the one side.
+    The narrowest symmetric pair (r, n + 1 - r): it misses the median if fewer than r observations lie on one side, with
+    the chance 2 P(binomial(n, 1/2) < r) (David and Nagaraja, Order Statistics, 7.1). Counted in whole numbers, so
+    exact: `below` of the 2^n equally likely patterns have fewer than `rank` + 1 on the one side.
     """
     rank, ways, below = 0, 1, 1
     while 40 * below <= 1 << n:
@@ -66,8 +66,8 @@ def median_interval_ranks(n: int) -> tuple[int, int] | None:
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % interval of the median of `values`, in the order of their making; None for fewer than six.
 
-    Exact for independent values. Where each is like the one before, the ranks are those of as many independent values
-    as these are worth (`effective_count`), at the same places; six are the fewest that have any.
+    Exact for independent values. If consecutive values are alike, the ranks are for the equivalent number of
+    independent values (`effective_count`), at the same places; six are the fewest that have any.
     """
     n = len(values)
     if n < INTERVAL_OBSERVATIONS:
@@ -80,9 +80,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def relative_half_width(rates: Sequence[float]) -> float | None:
-    """Return half the width of the median's interval over the median; None where there is no interval.
+    """Return half the width of the median's interval over the median; None if there is no interval.
 
-    `rates`: in the order of their making, none below 0; of a median of 0 there is none either.
+    `rates`: in the order of their making, none below 0; there is none for a median of 0 either.
     """
     if (interval := median_interval(rates)) is None or (median := statistics.median(rates)) <= 0:
         return None
@@ -91,7 +91,7 @@ def relative_half_width(rates: Sequence[float]) -> float | None:
 
 def describe(items: Sequence[float], seconds: Sequence[float]) -> Description:
     """Describe observations of `items` each in `seconds` each. Raises ValueError for none, or one without a rate."""
-    # Not before: the runner imports this module while it may not be slow.
+    # A late import: the runner imports this module at a time when it must be fast.
     import numpy as np
 
     if not items or len(items) != len(seconds):

@@ -1,4 +1,4 @@
-"""Is B slower than A? Both took turns in the same slices: the ratio of their rates, and a verdict.
+"""Compares the rates of A and B, which took turns in the same slices: their ratio, and a verdict.
 
 Duet benchmarking: Bulej et al., ICPE 2020. Both meet the same hour, host and neighbours, which drop out of the ratio.
 """
@@ -23,39 +23,39 @@ from cotenant.stats.kept import (
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 BETWEEN_PROCESSES = 0.014
-"""The standard deviation of the ratio of two processes of one program, whose places in memory differ: that of a plain
-loop of Python over fourteen launches. Of programs that live on their caches it is several times as much."""
+"""The standard deviation of the ratio of two processes of one program, as their places in memory differ: measured for
+a plain loop of Python over fourteen launches. Programs that depend on caches have several times as much."""
 TRIMMED = 0.2
-"""The part of the rounds that is left out at each end."""
+"""The part of the rounds left out at each end."""
 GROUPS = 20
 """Most groups of rounds, each of which the jackknife leaves out once."""
 
 MOST_S = 3600.0
 """A difference that needs longer is smaller than the difference of two launches."""
 LEAST_LAUNCHES, MOST_LAUNCHES = 3, 50
-"""The fewest launches with an interval, and the most that anybody would make for a verdict."""
+"""The fewest launches with an interval, and the most that a verdict is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuetRatio:
-    """The rate of B over that of A, over the rounds of one launch."""
+    """The rate of B over the rate of A, over the rounds of one launch."""
 
     value: float
-    """`robust`; or `mean`, where `robust` lies outside the 95 % interval of that."""
+    """`robust`; or `mean`, if `robust` lies outside the 95 % interval of the mean."""
     interval: tuple[float, float] | None
     """95 % interval over the rounds of this launch, wider by 1.4 % between processes of one program, which also holds
     `mean`; null below three rounds."""
     rounds: Whole
-    """How many rounds it goes over."""
+    """The number of rounds."""
     verdict: str
-    """`SLOWER`, `FASTER` or `SAME`, where the whole interval is beyond the margin, or within; else `UNCLEAR`."""
+    """`SLOWER`, `FASTER` or `SAME`, if the whole interval is beyond the margin, or within; else `UNCLEAR`."""
     settled_s: float | None = None
-    """For an `UNCLEAR` one: about how long a launch would settle it at this spread; null where an hour would not."""
+    """For an `UNCLEAR` one: how long a launch would settle it at this spread; null if more than an hour."""
     margin: float = LEAST_MARGIN
-    """Up to such a relative difference both are the same."""
+    """Both are the same up to this relative difference."""
     robust: float | None = None
-    """The ratio by median rates, a trimmed mean over rounds, and that by the rates which the fastest tenth of the
-    observations reach, weighted by their precision; null in records from before there was one."""
+    """The ratio by median rates, a trimmed mean over rounds, and the ratio by the rates that the fastest tenth of the
+    observations reach, weighted by their precision; null in old records without one."""
     mean: float | None = None
     """The geometric mean over the rounds of the ratio of all items over all time; null likewise."""
 
@@ -67,26 +67,26 @@ class DuetRatio:
 
 @dataclass(frozen=True, slots=True)
 class DuetOverLaunches:
-    """The rate of B over that of A, over launches, each with processes of its own."""
+    """The rate of B over the rate of A, over launches, each with processes of its own."""
 
     value: float
-    """Geometric mean of the launches' `robust`; or of their `mean`, where that one lies outside the interval of
-    these."""
+    """Geometric mean of the launches' `robust`; or of their `mean`, if the former is outside the interval of the
+    latter."""
     interval: tuple[float, float] | None
     """95 % t interval (Student, 1908) over the launches, which also holds the mean of their `mean`s; None below
     three."""
     launches: int
     verdict: Verdict
     settled: int | None = None
-    """For an UNCLEAR one: about how many launches would settle it at this spread; None where fifty would not."""
+    """For an UNCLEAR one: about how many launches would settle it at this spread; None if fifty would not."""
 
 
 def ratio_over_launches(estimates: Sequence[tuple[float, float]]) -> DuetOverLaunches:
-    """Return B over A over launches, by the `DuetRatio.estimates` of each, of which there is one at least.
+    """Return B over A over launches, by the `DuetRatio.estimates` of each of at least one launch.
 
-    Processes of one program differ by their places in memory, as long as they live, and chance draws these anew in each
-    launch (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009; Kalibera and
-    Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+    Processes of one program differ by their places in memory, as long as they live, and chance draws these again in
+    each launch (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009; Kalibera
+    and Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
     """
     logs, means = ([math.log(ratio) for ratio in ratios] for ratios in zip(*estimates, strict=True))
     count = len(logs)
@@ -101,23 +101,23 @@ def ratio_over_launches(estimates: Sequence[tuple[float, float]]) -> DuetOverLau
 
 
 Sides = Sequence[tuple[Sequence[BlockSum], Sequence[BlockSum]]]
-"""For each slice the blocks of A and those of B."""
+"""For each slice the blocks of A and the blocks of B."""
 Met = Mapping[int, tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 """The blocks of A and of B in one round, by the number of a slice that has blocks of both."""
 
 
 def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRatio | None:
-    """Return B over A; None where no round has blocks of both.
+    """Return B over A; None if no round has blocks of both.
 
     `rounds` names the round of each block by its index, and `round_s` is the length of one. A busy host makes
     observations longer, never shorter: for milliseconds here and there, or for half of the time. The first kind leaves
-    medians alone, and the second the fastest tenth: so there are two estimates (`_log_paired`, `_log_fast`), which
-    count by their precision. But a side's own pauses may be in neither. So the interval also reaches to the mean of
-    items over time; and where that mean's own interval (`over_rounds`) excludes the estimate, it stands in its place.
-    Both are widened by BETWEEN_PROCESSES, which no number of rounds takes away, but several slices do, each with
-    processes of its own.
+    medians alone, and the second the fastest tenth: so there are two estimates (`_log_paired`, `_log_fast`), weighted
+    by their precision. But a side's own pauses may be in neither. So the interval also reaches to the mean of items
+    over time; and if that mean's own interval (`over_rounds`) excludes the estimate, the mean replaces it. Both are
+    widened by BETWEEN_PROCESSES, which no number of rounds removes, but several slices do, each with processes of its
+    own.
     """
-    met = [of for of in _by_round(slices, rounds) if of]
+    met = [of_round for of_round in _by_round(slices, rounds) if of_round]
     if not met:
         return None
     (robust, half_of_robust), (mean, half_of_mean) = _robust(met), over_rounds(list(map(_log_mean, met)))
@@ -134,8 +134,8 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
 def _joint(
     robust: float, half: float, mean: float, half_of_mean: float, between: float = 0.0
 ) -> tuple[float, float, float, float]:
-    """Return the estimate, half of its interval, and the ends of one that is widened by `between` and holds the mean:
-    the robust one, or the mean where half of its interval does not reach to that."""
+    """Return the estimate, half of its interval, and the ends of an interval that is widened by `between` and includes
+    the mean: the robust estimate, or the mean if half of the mean's interval does not reach to the former."""
     if abs(robust - mean) > half_of_mean:
         robust, half = mean, half_of_mean
     reach = math.hypot(half, between)
@@ -143,8 +143,8 @@ def _joint(
 
 
 def _settled_s(center: float, half: float, between: float, rounds: int, round_s: float) -> float | None:
-    """Return how long as many rounds take as bring the half-width below the distance to the nearer border; None where
-    an hour would not, or the difference `between` processes is as large."""
+    """Return the time of the rounds that bring the half-width below the distance to the nearer border; None if an hour
+    would not, or the difference `between` processes is as large."""
     room = math.sqrt(max(0.0, _distance(center) ** 2 - between**2))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)
     needed = repeats_needed(spread, room, rounds + 1, int(MOST_S / round_s))
@@ -152,7 +152,7 @@ def _settled_s(center: float, half: float, between: float, rounds: int, round_s:
 
 
 def _distance(center: float) -> float:
-    """Return how far a logarithm lies from the nearer end of the margin."""
+    """Return the distance of a logarithm from the nearer end of the margin."""
     return abs(math.log1p(LEAST_MARGIN) - abs(center))
 
 
@@ -181,8 +181,7 @@ def _robust(met: Sequence[Met]) -> tuple[float, float | None]:
     """Return both robust estimates as one, weighted by their precision, and half the width of its 95 % t interval; None
     below three rounds.
 
-    The precision is that of a jackknife: up to GROUPS groups of consecutive rounds are left out, one at a time (Tukey,
-    1958).
+    The precision is a jackknife's: up to GROUPS groups of consecutive rounds are left out, one at a time (Tukey, 1958).
     """
     groups = min(GROUPS, len(met))
     whole = (_log_paired(met), _log_fast(met))
@@ -202,7 +201,7 @@ def _robust(met: Sequence[Met]) -> tuple[float, float | None]:
 def _log_paired(met: Sequence[Met]) -> float:
     """Return the mean over rounds, without a fifth of them at each end (Tukey and McLaughlin, Sankhya A 25, 1963), of
     the logarithm of B's rate over A's, the mean over the slices; a rate is a block's median."""
-    logs = sorted(fmean(_log_median(b) - _log_median(a) for a, b in of.values()) for of in met)
+    logs = sorted(fmean(_log_median(b) - _log_median(a) for a, b in of_round.values()) for of_round in met)
     cut = int(TRIMMED * len(logs))
     return fmean(logs[cut : len(logs) - cut])
 
@@ -219,8 +218,8 @@ def _log_fast(met: Sequence[Met]) -> float:
     rates: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for of_round in met:
         for place, sides in of_round.items():
-            for own, blocks in zip(rates[place], sides, strict=True):
-                own.extend(rate for block in blocks for rate in block.rates)
+            for gathered, blocks in zip(rates[place], sides, strict=True):
+                gathered.extend(rate for block in blocks for rate in block.rates)
     return fmean(math.log(_reached(b) / _reached(a)) for a, b in rates.values())
 
 

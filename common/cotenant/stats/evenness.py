@@ -1,7 +1,7 @@
 """Judges whether users, or jobs, differ at all: by Tukey's studentised range over launches, with shrunk values.
 
-The least and the greatest of several noisy means lie apart by chance alone, the farther the more there are. So who is
-least is named only beyond chance, and how far by values that are drawn to their mean.
+The least and the greatest of several noisy means differ by chance alone, and more so the more means there are. So the
+least one is named only beyond chance, and its distance is given by values shrunk to their mean.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _Z = np.linspace(-8.0, 8.0, 321)
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How several means differ, on logarithms.
+    """The differences of several means, on logarithms.
 
-    `p` is the chance of so wide a range among equals; `effects` are the means less that of all, drawn to it (empirical
-    Bayes: the part of noise in their variance is taken off), and `error` is the standard error of such an effect.
+    `p` is the chance of so wide a range among equals; `effects` are the means minus their overall mean, shrunk to it
+    (empirical Bayes: the part of noise in their variance is removed), and `error` is the standard error of an effect.
     """
 
     p: float
@@ -37,12 +37,12 @@ class Differences:
 
     @property
     def notable(self) -> bool:
-        """Whether neither noise explains them nor are they too small to matter."""
+        """Whether they are neither explained by noise nor too small to matter."""
         return self.p < UNLIKELY and self.range < 1 - NOTICEABLE
 
     @property
     def range(self) -> float:
-        """The least over the greatest: 1 where all are equal."""
+        """The least over the greatest: 1 if all are equal."""
         return math.exp(min(self.effects) - max(self.effects))
 
     @property
@@ -52,7 +52,7 @@ class Differences:
 
 
 def differences(rows: Sequence[Sequence[float]]) -> Differences | None:
-    """Return how the columns differ over the rows, which are launches, or jobs; None of fewer than two of either.
+    """Return how the columns differ over the rows, which are launches, or jobs; None for fewer than two of either.
 
     The common part of a row drops out: the noise is the rest without the rows' and the columns' means.
     """
@@ -67,7 +67,7 @@ def differences(rows: Sequence[Sequence[float]]) -> Differences | None:
 
 
 def differences_of(means: Sequence[float], error: float, freedom: int) -> Differences:
-    """Return how two means and more differ whose standard errors are alike, known with so many degrees of freedom."""
+    """Return how at least two means with equal standard errors differ, known with `freedom` degrees of freedom."""
     span, center = max(means) - min(means), fmean(means)
     shrunk = max(0.0, 1 - error**2 / variance(means)) if span else 0.0
     p = 1.0 if not span else 0.0 if not error else beyond(span / error, len(means), freedom)
@@ -75,9 +75,9 @@ def differences_of(means: Sequence[float], error: float, freedom: int) -> Differ
 
 
 def differences_by_intervals(parts: Sequence[Kept]) -> Differences | None:
-    """Return how several kept shares differ, by their intervals over launches; None where one has none.
+    """Return how several kept shares differ, by their intervals over launches; None if one has none.
 
-    Processes of one program differ from launch to launch by more than the rounds of a launch can tell.
+    Processes of one program differ from launch to launch by more than the rounds of a launch can show.
     """
     widths = [
         math.log(part.interval[1] / part.interval[0]) / 2 / t_975(part.n - 1)
@@ -94,8 +94,7 @@ def differences_by_intervals(parts: Sequence[Kept]) -> Differences | None:
 def beyond(q: float, k: int, freedom: int) -> float:
     """Return the chance that the studentised range of k normal means exceeds q (Tukey, 1953).
 
-    By quadrature over the greatest mean and over the quantiles of the error; scipy.stats, which has it, takes a second
-    to import.
+    By quadrature over the greatest mean and over the quantiles of the error, as scipy.stats takes a second to import.
     """
     quantiles = (_NODES + 1) / 2
     scales = np.sqrt(2 * special.gammaincinv(freedom / 2, quantiles) / freedom)

@@ -1,4 +1,4 @@
-"""Which of several like hosts is slower than the others beyond noise, and which has fewer of something than they."""
+"""Finds hosts that are slower than equal ones beyond noise, or that have fewer of something."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rates = Mapping[tuple[object, ...], Mapping[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class HostRate:
-    """A host's rate over that of its like: the geometric mean over `n` jobs, or over launches of fewer than three jobs.
+    """A host's rate over equal hosts' rate: the geometric mean over `n` jobs, or over launches of fewer than 3 jobs.
 
     `interval` is its 95 % t interval, None for fewer than three. `slower`: beyond noise.
     """
@@ -36,9 +36,9 @@ class HostRate:
 
 
 def host_rates(hosts: Mapping[str, Rates]) -> dict[str, HostRate]:
-    """Return the rates of hosts over their like, for each host that has a job in common with another.
+    """Return the rates of hosts over equal hosts', for each host that has a job in common with another.
 
-    A job's distance on a host is its log rate there less the median over all hosts (of two, that of the other one),
+    A job's distance on a host is its log rate there minus the median over all hosts (of two, the other one's),
     repetition by repetition: a broken host hardly moves the others. A host is slower if its mean distance over jobs is
     below -2 %, and below -3.5 robust standard deviations of the other hosts' means (a modified z-score: Iglewicz and
     Hoaglin, 1993), by the one-sided t bound (Student, 1908) over its own jobs, at a chance of 5 % over all hosts
@@ -62,21 +62,21 @@ def host_rates(hosts: Mapping[str, Rates]) -> dict[str, HostRate]:
 
 
 def _distances(host: str, hosts: Mapping[str, Rates]) -> Iterator[list[float]]:
-    """Yield a job's distances from the hosts that ran it, of each repetition."""
+    """Yield a job's distances from the hosts that ran it, for each repetition."""
     others = [rates for name, rates in hosts.items() if name != host]
     for job, rates in hosts[host].items():
         of_job = []
         for uid, rate in rates.items():
-            logs = [math.log(of[job][uid]) for of in others if uid in of.get(job, ())]
+            logs = [math.log(of_host[job][uid]) for of_host in others if uid in of_host.get(job, ())]
             if logs:
-                own = [math.log(rate)] if len(logs) > 1 else []
-                of_job.append(math.log(rate) - median([*logs, *own]))
+                own_logs = [math.log(rate)] if len(logs) > 1 else []
+                of_job.append(math.log(rate) - median([*logs, *own_logs]))
         if of_job:
             yield of_job
 
 
 def _upper(values: Sequence[float], hosts: int) -> float:
-    """Return the end below which the mean lies, for one of so many hosts; without end for fewer than three values."""
+    """Return the upper bound of the mean, for one of `hosts` hosts; infinite for fewer than three values."""
     if len(values) < LEAST:
         return math.inf
     error, freedom = standard_error(values)
@@ -90,5 +90,5 @@ def _natural(centers: Sequence[float]) -> float:
 
 
 def usual(counts: Sequence[int]) -> int:
-    """Return the count that most hosts have; of two that are equally frequent, the higher."""
+    """Return the count that most hosts have; of two equally frequent ones, the higher."""
     return max(Counter(counts).items(), key=lambda pair: (pair[1], pair[0]))[0]

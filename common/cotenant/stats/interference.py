@@ -1,13 +1,13 @@
 """Shares of rates over launches: left by neighbours, of a mix, of many devices, of a suite against targets.
 
-Measures of a mix are those of Eyerman and Eeckhout (IEEE Micro 28(3), 2008, 42-53), of normalised progress: the share
-that each tenant keeps. Rates of different jobs are in different units, and have neither a sum nor a fairness.
+Measures of a mix are Eyerman and Eeckhout's (IEEE Micro 28(3), 2008, 42-53), of normalised progress: the share that
+each tenant keeps. Rates of different jobs are in different units, and have neither a sum nor a fairness.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -18,15 +18,16 @@ from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid, interval_around, 
 Rates = Mapping[int, float]
 """Items per second, by uid."""
 MEDIAN_OVER_MEAN = math.sqrt(math.pi / 2)
-"""The standard error of the median of many normal errors over that of their mean; of few it is a little less."""
+"""The standard error of the median of many normal errors over the standard error of their mean; a little less for
+few."""
 
 
 def ratio(over: Rates, under: Rates) -> Kept | None:
-    """Return rates `over` / rates `under`, over launches; None where one of them is empty.
+    """Return rates `over` / rates `under`, over launches; None if one of them is empty.
 
-    Launches of one uid share the state of the machine, which their ratio loses: the t interval (Student, 1908) is that
-    of the logarithms of these ratios. Where fewer than three uids are shared and both sides have more, all launches
-    count as they are, with Welch's (1947) interval, and `n` is that of the fewer. Both are exact or cautious whatever
+    Launches of one uid share the state of the machine, which drops out of their ratio: the t interval (Student, 1908)
+    is over the logarithms of these ratios. If fewer than three uids are shared and both sides have more, all launches
+    count as they are, with Welch's (1947) interval, and `n` is the smaller side's. Both are exact or cautious whatever
     the launches share. Raises ValueError for a rate that is not positive.
     """
     if not over or not under:
@@ -56,10 +57,10 @@ def log_ratios(over: Rates, under: Rates) -> dict[int, float]:
 def interval_of_quotient(
     over: float, over_ends: tuple[float, float], under: float, under_ends: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the 95 % interval of `over` / `under` from those of both, which are estimated independently.
+    """Return the 95 % interval of `over` / `under` from both intervals, which are estimated independently.
 
-    Distances from the estimates add as squares, on logarithms, each end's from those that move the quotient there
-    (Zou and Donner, Statistics in Medicine 27, 2008: MOVER). Ends need not lie evenly around their estimate. Raises
+    Distances from the estimates add as squares, on logarithms, for each end from the ends that move the quotient there
+    (Zou and Donner, Statistics in Medicine 27, 2008: MOVER). Ends need not be symmetric around their estimate. Raises
     ValueError for a number that is not positive.
     """
     numbers = (over, *over_ends, under, *under_ends)
@@ -73,10 +74,10 @@ def interval_of_quotient(
 
 
 def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> Kept | None:
-    """Return rate(k) / (k rate(1)) by the launches of so many devices, and of those `alone` on one; None without these.
+    """Return rate(k) / (k rate(1)) by the launches of `devices` devices, and those `alone` on one; None without these.
 
     The interval around the quotient of medians is Welch's (1947) of the logarithms, as wide as medians err; None below
-    three launches of each, and of one device. Raises ValueError for a number of devices below one, no launch, and a
+    three launches of each, and for one device. Raises ValueError for a number of devices below one, no launch, and a
     rate that is not positive.
     """
     if devices < 1:
@@ -91,18 +92,17 @@ def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> 
 
 
 def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
-    """Return the geometric mean over jobs of the share that each keeps; None where no share is known.
+    """Return the geometric mean over jobs of the share that each keeps; None if no share is known.
 
-    Beside its share stand the logarithms of each job's launches, by uid. Launches of one uid share the state of the
-    machine: of three uids and more that every job has the t interval (Student, 1908) is that over their means, which
-    says what this suite keeps. Else, of three jobs and more, it is that over the jobs. A job's further launches narrow
-    nothing.
+    Each share comes with the logarithms of its job's launches, by uid. Launches of one uid share the state of the
+    machine: with at least three uids that every job has, the t interval (Student, 1908) is over their means, for what
+    this suite keeps. Else, with at least three jobs, it is over the jobs. A job's further launches narrow nothing.
     """
-    known = [(share.value, logs) for share, logs in jobs if share is not None]
-    if not known:
+    measured = [(share.value, logs) for share, logs in jobs if share is not None]
+    if not measured:
         return None
-    centers = logarithms([value for value, _ in known]).tolist()
-    of_uids = [*means_by_uid([logs for _, logs in known]).values()]
+    centers = logarithms([value for value, _ in measured]).tolist()
+    of_uids = [*means_by_uid([logs for _, logs in measured]).values()]
     if len(of_uids) >= INTERVAL_LAUNCHES:
         return _kept(fmean(centers), of_uids)
     return _kept(fmean(centers), centers, over="jobs")
@@ -110,56 +110,56 @@ def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
 
 @dataclass(frozen=True, slots=True)
 class MixMeasures:
-    """Measures of a mix, of each tenant's `progress`, the share of its rate that it keeps.
+    """Measures of a mix, of each tenant's progress, the share of its rate that it keeps.
 
-    `stp` is system throughput, the sum of progress: of the `slices` that all have together, how many whole ones the
-    shared ones are worth. `antt` is the mean slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the
-    least over the greatest progress, from two launches on of means over them that are drawn together by their noise.
-    `tax` is 1 - stp / slices: below 0 where sharing pays.
+    `stp` is system throughput, the sum of progress: the number of whole slices that the slices shared by all are worth.
+    `antt` is the mean slowdown, `worst_slowdown` the greatest one. `fairness` is the least over the greatest progress,
+    from two launches on by means over them that are shrunk by their noise. `tax` is 1 - stp / slices: below 0 if
+    sharing pays.
     """
 
-    progress: Mapping[str, Kept]
     stp: Kept
     antt: Kept
-    worst: str
     worst_slowdown: Kept
     fairness: Kept
     tax: Kept
-    slices: float
     differences: Differences | None = None
-    """Over the launches; None of one, or of one tenant."""
+    """Over the launches; None for one, or for one tenant."""
 
 
 def mix_measures(
-    progress: Mapping[str, Kept], together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float
+    progress: Collection[Kept], together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float
 ) -> MixMeasures | None:
-    """Return the measures of tenants by their name, over the uids in which every one has a rate together and alone.
+    """Return the measures of tenants with this progress, over the uids in which each has a rate together and alone.
 
-    Launches of one uid share the state of the machine, which progress loses: intervals are t intervals (Student, 1908)
-    of the logarithms of each uid's measure. None where there is no such uid, or no tenant. Raises ValueError for a rate
-    that is not positive.
+    Launches of one uid share the state of the machine, which drops out of progress: intervals are t intervals (Student,
+    1908) of the logarithms of each uid's measure. None if there is no such uid, or no tenant. Raises ValueError for a
+    rate that is not positive.
     """
     kept = [ratios(rates, alone.get(tenant, {})) for tenant, rates in together.items()]
     of_uids = [*by_uid(kept).values()]
     if not of_uids:
         return None
-    stp, antt = _over([sum(of) for of in of_uids]), _over([fmean(1 / each for each in of) for of in of_uids])
-    # The least over the greatest of each launch would be below 1 of equal ones, too.
-    differ = differences([[math.log(each) for each in of] for of in of_uids])
+    stp, antt = (
+        _over([sum(of_uid) for of_uid in of_uids]),
+        _over([fmean(1 / share for share in of_uid) for of_uid in of_uids]),
+    )
+    # The least over the greatest of each launch would be below 1 for equal ones, too.
+    differ = differences([[math.log(share) for share in of_uid] for of_uid in of_uids])
     even = min(of_uids[0]) / max(of_uids[0]) if differ is None else differ.range
     fairness = Kept(even, None, stp.n, "launches")
-    worst = min(progress, key=lambda tenant: progress[tenant].value)
+    worst = min(progress, key=lambda share: share.value)
     ends = None if stp.interval is None else (1 - stp.interval[1] / slices, 1 - stp.interval[0] / slices)
     tax = Kept(1 - stp.value / slices, ends, stp.n, "launches")
-    return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices, differ)
+    return MixMeasures(stp, antt, worst.inverse(), fairness, tax, differ)
 
 
 def energy_over_alone(
     watts: Rates, together: Mapping[str, Rates], alone_j: Mapping[str, Mapping[int, float]]
 ) -> Kept | None:
-    """Return the energy of tenants together over that of the same items by each alone, one after another.
+    """Return the energy of tenants together over the energy of the same items by each alone, one after another.
 
-    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None where no uid has
+    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None if no uid has
     all of them.
     """
     joules = [
@@ -177,9 +177,9 @@ def _over(values: Sequence[float]) -> Kept:
 
 @dataclass(frozen=True, slots=True)
 class SuiteScore:
-    """`value` is of the `present` benchmarks, and no score of the suite unless `missing` is empty.
+    """`value` is for the `present` benchmarks, and no score of the suite unless `missing` is empty.
 
-    `interval` (95 %) is None where fewer than three uids have a launch of every present benchmark.
+    `interval` (95 %) is None if fewer than three uids have a launch of every present benchmark.
     """
 
     value: float | None
@@ -193,13 +193,13 @@ def suite_score(
     targets: Mapping[str, float],
     weights: Mapping[str, float] | None = None,
 ) -> SuiteScore:
-    """Return the score of launches' rates, per benchmark and uid, against target rates; a weight is 1 where none is.
+    """Return the score of launches' rates, per benchmark and uid, against target rates; weights default to 1.
 
-    The value is of all launches: the weighted mean over benchmarks of their mean logarithms. Launches of one uid share
-    the state of the machine, so the interval's half-width is that of the t interval (Student, 1908) over uids in which
-    every benchmark has a launch, of each uid's weighted mean of logarithms. Further launches of some of the benchmarks
-    move the value and narrow nothing: the interval is cautious then, unless what a uid speeds up for one benchmark it
-    slows down for another. Raises ValueError for a rate, target or weight that is not positive.
+    The value is over all launches: the weighted mean over benchmarks of their mean logarithms. Launches of one uid
+    share the state of the machine, so the interval's half-width is the t interval's (Student, 1908) over uids in which
+    every benchmark has a launch, of each uid's weighted mean of logarithms. Further launches of some benchmarks move
+    the value and narrow nothing: the interval is cautious then, unless a uid speeds up one benchmark and slows down
+    another by the same cause. Raises ValueError for a rate, target or weight that is not positive.
     """
     weight = {name: (weights or {}).get(name, 1.0) for name in targets}
     if not all(0 < number < math.inf for number in (*targets.values(), *weight.values())):
@@ -209,8 +209,10 @@ def suite_score(
     if not present:
         return SuiteScore(None, None, (), missing)
     logs = [logarithms(list(rates[name].values())) - math.log(targets[name]) for name in present]
-    launches = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
+    launches = [
+        dict(zip(rates[name], of_benchmark, strict=True)) for name, of_benchmark in zip(present, logs, strict=True)
+    ]
     shares = [weight[name] / sum(weight[other] for other in present) for name in present]
-    center = sum(share * float(of.mean()) for share, of in zip(shares, logs, strict=True))
+    center = sum(share * float(of_benchmark.mean()) for share, of_benchmark in zip(shares, logs, strict=True))
     interval = interval_around(center, [*means_by_uid(launches, shares).values()])
     return SuiteScore(math.exp(center), interval, present, missing)

@@ -23,9 +23,9 @@ NORMAL = 1.9599
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
 MOST_APART = 4
-"""A turn alone is compared with blocks of all so many blocks away: so many turns may lie between two of these."""
+"""A turn alone is compared with shared blocks up to this many blocks away: so many turns alone may be between two."""
 WARM_UP_PART = 4
-"""At the most one of so many rounds is warm-up."""
+"""At most one of this many rounds is warm-up."""
 LEAST_FOR_LAG = 8
 """With fewer rounds a correlation is noise. Two rounds that share a block of all are alike by a sixth on any host."""
 
@@ -49,7 +49,7 @@ class BlockSum:
 def block_sums(made: Iterable[tuple[int, bool, float, int]]) -> list[BlockSum]:
     """Return the sums of blocks, by the kept observations of a tenant in the order of time.
 
-    Of each observation: the index of its block, whether the tenant was alone there, its items and its nanoseconds.
+    For each observation: the index of its block, whether the tenant was alone there, its items and its nanoseconds.
     """
     sums = []
     for (index, alone), of_block in itertools.groupby(made, key=lambda row: row[:2]):
@@ -61,7 +61,7 @@ def block_sums(made: Iterable[tuple[int, bool, float, int]]) -> list[BlockSum]:
 
 @dataclass(slots=True)
 class Spent:
-    """The kernel's counters of a slice in blocks of one kind, and how long these lasted."""
+    """The kernel's counters of a slice in blocks of one kind, and the duration of these."""
 
     processor_ns: int = 0
     """Processor time."""
@@ -84,24 +84,24 @@ class Kept:
     value: float
     """Geometric mean."""
     interval: tuple[float, float] | None
-    """95 % interval; null of too few, which were measured once or twice."""
+    """95 % interval; null for too few, measured once or twice."""
     n: Whole
-    """How many it goes over."""
+    """The number of its units."""
     over: Over = "rounds"
     """Its unit: rounds of blocks or observations of one launch, beside which another may differ; launches; jobs."""
 
     @property
     def within(self) -> bool:
-        """Whether its interval knows nothing of other launches."""
+        """Whether its interval does not cover other launches."""
         return self.over in ("rounds", "observations")
 
     @property
     def is_unsure(self) -> bool:
-        """Whether nobody knows that it differs from all."""
+        """Whether it may be the whole."""
         return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
 
     def times(self, factor: float) -> Kept:
-        """Return so many times as much."""
+        """Return this share multiplied by `factor`."""
         ends = None if self.interval is None else (factor * self.interval[0], factor * self.interval[1])
         return Kept(factor * self.value, ends, self.n, self.over)
 
@@ -114,7 +114,7 @@ class Kept:
 def joint(parts: Sequence[Kept]) -> Kept:
     """Return the geometric mean of the kept shares of tenants of the same launches, of one or more.
 
-    They share their launches, so their errors may be the same: the interval is as wide as theirs on the mean.
+    They share their launches, so their errors may be the same: the interval is as wide as theirs on average.
     """
     ends = [part.interval for part in parts if part.interval is not None]
     low, high = ([end[side] for end in ends] for side in (0, 1))
@@ -124,31 +124,31 @@ def joint(parts: Sequence[Kept]) -> Kept:
 
 
 def kept(blocks: Sequence[BlockSum]) -> Kept | None:
-    """Return a tenant's kept share, by its blocks in the order of time; None where no turn alone has a block beside it.
+    """Return a tenant's kept share, by its blocks in the order of time; None if no solo block is next to a shared one.
 
-    Of each turn alone the mean logarithm of the rates of the next blocks of all before and behind it, less that of its
-    own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
+    For each solo block: the mean log rate of the adjacent shared blocks minus the solo block's log rate, items / time;
+    over the rounds their mean and its t interval (`over_rounds`).
     """
     logs = list(round_logs(blocks))
     return kept_over(logs) if logs else None
 
 
 def kept_over(logs: Sequence[float]) -> Kept:
-    """Return the kept share by its logarithm in each round, of one round or more (`over_rounds`)."""
+    """Return the kept share by its logarithm in each of at least one round (`over_rounds`)."""
     center, half = over_rounds(logs)
     return Kept(math.exp(center), None if half is None else ends_around(center, half), len(logs))
 
 
 def ends_around(center: float, half: float) -> tuple[float, float]:
-    """Return the ends of a ratio's interval, by the mean of its logarithms and half the width of theirs."""
+    """Return the ends of a ratio's interval, by the mean of its logarithms and half the width of their interval."""
     return math.exp(center - half), math.exp(center + half)
 
 
 def warmed_up(times: Mapping[int, Sequence[float]]) -> int:
     """Return the first round that counts, by the times of a tenant's equal observations beside the others in each.
 
-    A first round is warm-up while its median is longer than that of every round behind it, up to a quarter of them all.
-    Where nothing warms up that happens to one of n rounds by chance, and costs that one.
+    A first round is warm-up while its median is longer than every later round's, up to a quarter of them all. Without
+    a warm-up that happens to one of n rounds by chance, and costs that one.
     """
     rounds = sorted(times)
     medians = [median(times[number]) for number in rounds]
@@ -160,8 +160,8 @@ def warmed_up(times: Mapping[int, Sequence[float]]) -> int:
 def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
     """Return the mean of a value of each round, and half the width of its t interval (Student, 1908).
 
-    From LEAST_FOR_LAG rounds on the interval is that of n (1 - r) / (1 + r) rounds, r the correlation of each with the
-    next (`lag_correlation`). Below LEAST_ROUNDS there is none.
+    From LEAST_FOR_LAG rounds on the interval is for n (1 - r) / (1 + r) rounds, r the correlation of each with the next
+    (`lag_correlation`). Below LEAST_ROUNDS there is none.
     """
     if len(values) < LEAST_ROUNDS:
         return fmean(values), None
@@ -172,7 +172,7 @@ def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
 
 @functools.cache
 def t_975(freedom: int) -> float:
-    """Return the t (Student, 1908) of so many degrees of freedom, at least 1, beyond which a fortieth lies.
+    """Return the t (Student, 1908) of `freedom` degrees of freedom, at least 1, with a fortieth beyond it.
 
     By the finite series for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4): the runner has no scipy.
     """
@@ -186,8 +186,8 @@ def t_975(freedom: int) -> float:
 def repeats_needed(spread: float, room: float, least: int, most: int, sides: int = 1) -> int | None:
     """Return how many repeats, from `least` to `most`, bring half the width of a mean's t interval below `room`.
 
-    `spread` is the standard deviation of one of them, which so many `sides` of equal repeats estimate together. None
-    where `most` would not do.
+    `spread` is the standard deviation of a repeat, estimated by `sides` sides of equal repeats together. None if `most`
+    would not do.
     """
     if room <= 0:
         return None
@@ -210,7 +210,7 @@ def _within_t(angle: float, freedom: int) -> float:
 
 
 def round_logs(blocks: Sequence[BlockSum]) -> Iterator[float]:
-    """Yield the logarithm of the share that each turn alone has beside it."""
+    """Yield the logarithm of the kept share for each turn alone with a shared block beside it."""
     together = {block.index: block.log_rate for block in blocks if not block.alone}
     reach = range(1, MOST_APART + 1)
     for block in (block for block in blocks if block.alone):

@@ -61,10 +61,10 @@ def by_uid(launches: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
 
 
 def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | None = None) -> dict[int, float]:
-    """Return the mean over benchmarks of their launches' logarithms, of each uid in which every benchmark has one.
+    """Return the mean over benchmarks of their launches' logarithms, for each uid in which every benchmark has one.
 
     Launches of one uid share the state of the machine: over benchmarks these means err independently, and the launches
-    do not. `shares` are the benchmarks' weights, whose sum is 1; equal where none are given. `logs` are of one or more.
+    do not. `shares` are the benchmarks' weights with a sum of 1, equal by default. `logs` has at least one.
     """
     parts = shares or [1 / len(logs)] * len(logs)
     return {uid: sum(map(operator.mul, parts, of_uid)) for uid, of_uid in by_uid(logs).items()}
@@ -73,7 +73,7 @@ def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | 
 def standard_error(*samples: Sequence[float]) -> tuple[float, float]:
     """Return the standard error of a sum or difference of the samples' means, and its degrees of freedom.
 
-    Those are Satterthwaite's (1946): of one sample Student's, of two Welch's. Every sample has two values or more.
+    These are Satterthwaite's (1946): for one sample Student's, for two Welch's. Every sample has two values or more.
     """
     parts = [(variance(sample) / len(sample), len(sample) - 1) for sample in samples]
     total = sum(part for part, _ in parts)
@@ -91,9 +91,9 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 def interval_around(center: float, *logs: Sequence[float], width: float = 1.0) -> tuple[float, float] | None:
-    """Return the 95 % t interval around exp(`center`), `width` times as wide as that of the samples' means.
+    """Return the 95 % t interval around exp(`center`), `width` times as wide as the interval of the samples' means.
 
-    `logs` are samples of logarithms; None where one has fewer than three.
+    `logs` are samples of logarithms; None if one has fewer than three.
     """
     if min(map(len, logs)) < INTERVAL_LAUNCHES:
         return None

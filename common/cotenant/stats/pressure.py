@@ -19,7 +19,7 @@ REACHED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The share that is kept beside one level, in percent, whose neighbour achieved so many items a second."""
+    """The share kept beside one level, in percent, with the neighbour's items a second as `achieved`."""
 
     level: int
     achieved: float
@@ -40,20 +40,20 @@ class Curve:
     @property
     def unreached(self) -> tuple[int, ...]:
         """The levels at which the neighbour got less than REACHED of the rate in proportion to its lowest one: the
-        resource gave no more, and the share kept there is not that of a higher pressure."""
+        resource gave no more, and the share kept there does not belong to a higher pressure."""
         least = REACHED * self.points[0].achieved / self.points[0].level
         return tuple(point.level for point in self.points if point.achieved < least * point.level)
 
     @property
     def losing(self) -> tuple[int, ...]:
-        """The levels whose interval lies below 1."""
+        """The levels with an interval below 1."""
         return tuple(
             point.level for point in self.points if point.kept.interval is not None and point.kept.interval[1] < 1
         )
 
     @property
     def loses(self) -> bool:
-        """Whether the interval of the highest level lies below 1: else slope and knee are of noise."""
+        """Whether the interval of the highest level is below 1: otherwise slope and knee are noise."""
         return self.points[-1].level in self.losing
 
 
@@ -63,19 +63,19 @@ class Hinge:
 
     slope: float
     knee: float | None
-    """In the neighbour's items per second; None where nothing is lost."""
+    """In the neighbour's items per second; None if nothing is lost."""
 
 
 def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
-    """Return the hinge of least squares through (x, share): exact, also where the knee is no point.
+    """Return the hinge of least squares through (x, share): exact, even if the knee is no point.
 
-    Where the points beyond the knee are known, the best line through them is that of ordinary least squares, if it
-    reaches 1 between the last point before them and the first of them; else the knee is one of these two.
+    If the points beyond the knee are known, the best line through them is by ordinary least squares, if it reaches 1
+    between the last point before them and the first of them; else the knee is one of these two.
     """
     ordered = sorted(points)
 
-    def squares(of: Hinge) -> float:
-        return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - share) ** 2 for x, share in ordered)
+    def squares(candidate: Hinge) -> float:
+        return sum((1 - candidate.slope * max(0.0, x - (candidate.knee or 0.0)) - share) ** 2 for x, share in ordered)
 
     xs = sorted({x for x, _ in ordered})
     candidates = [Hinge(0.0, None)]
@@ -88,4 +88,4 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
             slope, height = linear_regression(*zip(*beyond, strict=True))
             if slope < 0 and before <= (knee := (1 - height) / slope) <= after:
                 candidates.append(Hinge(-slope, knee))
-    return min((each for each in candidates if each.slope >= 0), key=squares)
+    return min((candidate for candidate in candidates if candidate.slope >= 0), key=squares)

@@ -10,20 +10,20 @@ from cotenant.stats.correlation import effective_count, scaled_rank
 
 
 class Quantile(NamedTuple):
-    """The q-quantile of n values, and its 95 % interval; None where n is too small for one."""
+    """The q-quantile of n values, and its 95 % interval; None if n is too small for one."""
 
     value: float
     interval: tuple[float, float] | None
 
 
 def quantile(values: Sequence[float], q: float) -> Quantile:
-    """Return the least value that at least q of all do not exceed, with the order statistics it lies between.
+    """Return the least value that at least q of all do not exceed, with the order statistics around it.
 
     Rank r lies below the true quantile with P(binomial(n, q) >= r) (David and Nagaraja, Order Statistics, 7.1): each
-    end is missed with at most 2.5 %. n is how many independent values these are worth, in the order of their making.
+    end is missed with at most 2.5 %. n is the equivalent number of independent values, in the order of their making.
     Raises ValueError for no values.
     """
-    # Not before: the runner imports this room while it may not be slow.
+    # A late import: the runner imports this room at a time when it must be fast.
     from scipy.stats import binom
 
     if not values:

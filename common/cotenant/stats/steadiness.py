@@ -1,4 +1,4 @@
-"""Whether the observations of one launch drift, which of them stand far off, and whether their input came late."""
+"""Whether the observations of one launch drift, the outliers among them, and whether their input came late."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MODIFIED_Z = 0.6745
 FAR_OFF = 14.8
 UNLIKELY = 0.01
 STRETCHES = 24
-"""A trend is looked for among the medians of so many parts of a launch, fewer than twice as many where they do not
-divide it: observations of one second share their moment, and a hundred tell little more of a trend than one."""
+"""A trend is sought among the medians of this many parts of a launch, or fewer than twice as many if they do not
+divide it: observations of one second share their moment, and a hundred show little more of a trend than one."""
 PARABOLA = 3
-"""The parameters of one."""
+"""The parameters of a parabola."""
 LEAST_DISTANCE = 0.01
-"""A part of the median. If observations agree to a millionth, a thousandth stands far off, and matters to nobody."""
+"""A part of the median. If observations agree to a millionth, a thousandth is far off, and does not matter."""
 MOSTLY = 0.5
 ROUNDED = 5
-"""Decimals of a relative value: beyond them lie a clock's nanoseconds, which are no noise."""
+"""Decimals of a relative value: beyond them are a clock's nanoseconds, which are no noise."""
 
 
 class Drift(NamedTuple):
@@ -36,7 +36,7 @@ class Drift(NamedTuple):
 def mann_kendall(values: Sequence[float], correlation: float = 0.0) -> float:
     """Return the two-sided p of Mann and Kendall's test of no trend, by its normal approximation, corrected for ties.
 
-    Kendall, Rank Correlation Methods (1975), ch. 4. Of fewer than three values, or of equal ones, it is 1. A lag-1
+    Kendall, Rank Correlation Methods (1975), ch. 4. For fewer than three values, or equal ones, it is 1. A lag-1
     `correlation` of the rest without the trend widens the score's variance (Yue and Wang, 2004).
     """
     series = np.asarray(values, float)
@@ -62,9 +62,9 @@ def theil_sen(values: Sequence[float]) -> float:
 
 
 def drift(values: Sequence[float]) -> Drift:
-    """Return the trend in positive values, which were made one after another. Raises ValueError for fewer than two.
+    """Return the trend in positive values, in the order of their making. Raises ValueError for fewer than two.
 
-    Values behind the last whole stretch, fewer than one holds, are left out.
+    Values after the last whole stretch, fewer than one holds, are left out.
     """
     size = max(len(values) // STRETCHES, 1)
     stretches = [float(np.median(values[end - size : end])) for end in range(size, len(values) + 1, size)]
@@ -74,9 +74,9 @@ def drift(values: Sequence[float]) -> Drift:
 
 
 def behind_warm_up(rates: Sequence[float], skipped: int) -> list[float]:
-    """Return the rates without those of the first `skipped` that come before all that reach the least later rate.
+    """Return the rates without the first `skipped` ones before any that reaches the least later rate.
 
-    A warm-up is slower than what follows; skipped rates that are as fast belong to the trend of a launch.
+    A warm-up is slower than the rest; skipped rates that are as fast belong to the trend of a launch.
     """
     least = min(rates[skipped:], default=0.0)
     warm = next((at for at, rate in enumerate(rates[:skipped]) if rate >= least), skipped)
@@ -98,15 +98,15 @@ def _correlation_around_trend(values: Sequence[float]) -> float:
 
 
 def slow_start(values: Sequence[float]) -> int:
-    """Return how many of the first values are all larger than every later one, as chance would hardly have it.
+    """Return the number of first values that are all larger than every later one, beyond chance.
 
-    Of n values in any order the first k are the k largest with the chance 1 / C(n, k). The most k up to a quarter of
-    n for which that is below 1 % counts; a launch without a slow start has 0.
+    In n values in random order the first k are the k largest with the chance 1 / C(n, k). The largest k up to a quarter
+    of n with a chance below 1 % counts; a launch without a slow start has 0.
     """
     n = len(values)
     largest = list(accumulate(reversed(values), max))
     smallest = accumulate(values[: n // 4], min)
-    # The more, the less likely: of more values than a hundred even one is.
+    # The more, the less likely; with more than a hundred values even one is unlikely.
     most = max((k for k, least in enumerate(smallest, 1) if least > largest[n - k - 1]), default=0)
     return most if n * UNLIKELY > 1 or math.comb(n, most) * UNLIKELY > 1 else 0
 
@@ -114,7 +114,7 @@ def slow_start(values: Sequence[float]) -> int:
 def outliers(values: Sequence[float]) -> tuple[int, ...]:
     """Return the indices of values whose modified z-score 0.6745 |x - median| / MAD is above 14.8.
 
-    Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); their 3.5 would flag ordinary jitter. Where more
+    Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); their 3.5 would flag ordinary jitter. If more
     than half of the values are equal there is no such scale, and nothing is an outlier.
     """
     series = np.asarray(values, float)
@@ -128,16 +128,16 @@ def outliers(values: Sequence[float]) -> tuple[int, ...]:
 
 
 class Spikes(NamedTuple):
-    """Indices of values that stand far off: those that came `late` because of their wait, and all others."""
+    """Indices of outliers: the ones that came `late` because of their wait, and all others."""
 
     late: tuple[int, ...]
     others: tuple[int, ...]
 
 
 def spikes(values: Sequence[float], waits: Sequence[float]) -> Spikes:
-    """Return those that stand far off among `values` (seconds), of each of which `waits` were spent waiting for input.
+    """Return the outliers among `values` (seconds), given the part of each that was spent waiting for input in `waits`.
 
-    A value is late where at least half of its time beyond the median is wait beyond the median wait.
+    A value is late if at least half of its time beyond the median is wait beyond the median wait.
     """
     series, waited = np.asarray(values, float), np.asarray(waits, float)
     if not len(series):

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 
 def jain(rates: Sequence[float]) -> float:
-    """Return Jain's index of positive rates: 1 where all are equal, 1/n where one has all.
+    """Return Jain's index of positive rates: 1 if all are equal, 1/n if one has everything.
 
     Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination (1984). Raises ValueError without rates.
     """
     if not rates or not all(0 < rate < math.inf for rate in rates):
         raise ValueError(f"fairness of {list(rates)}")
-    # Of shares of the best, whose squares neither overflow nor vanish together; rounding may go a bit beyond 1.
+    # By shares of the best, as squares of rates may overflow or vanish; rounding may exceed 1 slightly.
     best = max(rates)
     shares = [rate / best for rate in rates]
     index: float = sum(shares) ** 2 / (len(shares) * sum(map(operator.mul, shares, shares)))
@@ -26,13 +26,13 @@ def jain(rates: Sequence[float]) -> float:
 
 Span = tuple[int, int]
 Reading = tuple[int, float]
-"""When, in ns, and how much had been used of something by then: a counter that only grows."""
+"""A time in ns, and the amount used by then: a counter that only grows."""
 
 
 def common_load(loads: Sequence[Span], since_ns: int | None = None) -> Span:
     """Return [latest start, earliest end] of the tenants' loads, in ns; empty spans have their end at their start.
 
-    Where all were under load before they were observed, `since_ns` says from when.
+    If all were under load before they were observed, `since_ns` is the start of that load.
     """
     start_ns = max(start for start, _ in loads)
     if since_ns is not None:
@@ -43,7 +43,7 @@ def common_load(loads: Sequence[Span], since_ns: int | None = None) -> Span:
 def overlap(observations: Iterable[Span], common: Span) -> float:
     """Return the share of the observations' time that lies inside `common`.
 
-    Raises ValueError for an observation that ends before it starts, and where none took any time.
+    Raises ValueError for an observation that ends before it starts, and if none took any time.
     """
     inside_ns = total_ns = 0
     for start_ns, end_ns in observations:
@@ -58,10 +58,10 @@ def overlap(observations: Iterable[Span], common: Span) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WorkBeside:
-    """How much a tenant worked in its own observations, and beside those of others outside of its own.
+    """A tenant's work in its own observations, and beside others' observations outside of its own.
 
-    Both are in units of the counter for each nanosecond: processors, where that counts nanoseconds of theirs.
-    `observed_s` is the time in which others were observed, `beside_s` of it that outside of the tenant's own
+    Both are in units of the counter for each nanosecond: processors, if the counter is their nanoseconds.
+    `observed_s` is the time in which others were observed, `beside_s` the part of it outside of the tenant's own
     observations and inside the load that it claims.
     """
 
@@ -83,7 +83,7 @@ def work_beside(
 ) -> WorkBeside | None:
     """Return the work of a tenant that claims a load, beside the observations of `others`; None without readings.
 
-    Between two readings a counter is taken to grow evenly.
+    Between two readings a counter is assumed to grow evenly.
     """
     own, others = _joined(own), _joined(others)
     beside = _beside(others, claimed, own)
@@ -99,7 +99,7 @@ def work_beside(
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Return the union of spans, in order, without those that take no time."""
+    """Return the union of spans, in order, without empty ones."""
     joined: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if joined and start <= joined[-1][1]:
@@ -113,14 +113,14 @@ def _beside(others: Iterable[Span], claimed: Span, own: Iterable[Span]) -> list[
     """Return the parts of `others` inside `claimed` and outside of `own`; spans of one kind do not overlap."""
     kinds = ((1, others), (1, [claimed]), (-1, own))
     edges = sorted(edge for sign, spans in kinds for start, end in spans for edge in ((start, sign), (end, -sign)))
-    # Their sum is 2 where others are observed, the load is claimed, and no own observation goes on.
+    # Their sum is 2 while others are observed, the load is claimed, and no own observation is made.
     sums = itertools.accumulate(sign for _, sign in edges)
     parts = zip(itertools.pairwise(edges), sums, strict=False)
     return _joined((start, end) for ((start, _), (end, _)), total in parts if total == 2)
 
 
 def _used(readings: Sequence[Reading], spans: Sequence[Span]) -> float:
-    """Return how much was used in these spans."""
+    """Return the amount used in these spans."""
     return sum(_at(readings, end) - _at(readings, start) for start, end in spans)
 
 

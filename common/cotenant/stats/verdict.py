@@ -19,7 +19,7 @@ class Verdict(enum.StrEnum):
 
 
 def verdict_of(low: float, high: float, margin: float) -> Verdict:
-    """Return the verdict where the logarithm of B's rate over A's lies between `low` and `high`."""
+    """Return the verdict if the logarithm of B's rate over A's lies between `low` and `high`."""
     border = math.log1p(margin)
     if low > border:
         return Verdict.FASTER

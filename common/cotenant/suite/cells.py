@@ -103,7 +103,7 @@ def swept(job: Job, devices: int) -> Job:
 
 
 def over_devices(chosen: Sequence[Job], jobs: Sequence[Job], devices: int) -> tuple[Job, ...]:
-    """Return the chosen jobs as one model over `devices` devices each: those that own the machine, and twins of others.
+    """Return the chosen jobs as one model over `devices` devices each: jobs that own the machine, and others' twins.
 
     The twin of `bert_fp32` is `bert_all_fp32` among `jobs`. A job without one is left out. 0 is all devices.
     """
@@ -139,7 +139,7 @@ def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
 
 
 def without_unsupported(jobs: Sequence[Job], has_devices: bool) -> tuple[Job, ...]:
-    """Return the jobs without those cells of the axis `--precision` that a host without devices cannot train.
+    """Return the jobs without the cells of the axis `--precision` that a host without devices cannot train.
 
     If no other cell of an axis is chosen, all are returned: the benchmark itself reports the precision that it lacks.
     """
@@ -175,9 +175,9 @@ def arguments(
     """Return the words after the command: the cell's own, then `extra`, then `--seed`.
 
     A flag in `extra` replaces the same flag of the cell with all its values; the rest of `extra` is added.
-    Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last, where it
-    wins in argparse, unless `extra` names it. It comes before a `-s` of `extra`, which is its short name in our
-    benchmarks, and may mean anything in others. Words behind a `--` in `extra` stay last, as no flag may follow them.
+    Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last, so that it
+    overrides others in argparse, unless `extra` names it. It comes before a `-s` of `extra`, which is its short name in
+    our benchmarks, and may mean anything in others. Words after a `--` in `extra` stay last: no flag may follow.
     """
     return [expand_variables(word, variables) for word in _unexpanded(cell, extra, seed)]
 

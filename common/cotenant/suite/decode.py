@@ -50,7 +50,7 @@ def kind(value: object) -> str:
 def decode(text: str, source: str) -> tuple[JsonEntry, ...]:
     """Return the elements of the JSON list in `text`, at least one; `source` is the file's name in errors.
 
-    Raises CotenantError whose sentence starts with `source:line:column: `.
+    Raises a CotenantError with a sentence that starts with `source:line:column: `.
     """
     start = _skip(text, 0)
     place = _place(text, start, source)
@@ -99,7 +99,7 @@ def _element(text: str, start: int, source: str) -> tuple[object, int]:
 
 
 def _malformed(place: str, what: str) -> CotenantError:
-    return CotenantError(f"{place}: not valid JSON: {what}.", "Mend it there or just before.")
+    return CotenantError(f"{place}: not valid JSON: {what}.", "Correct it there or just before.")
 
 
 def _skip(text: str, start: int) -> int:

@@ -10,7 +10,7 @@ from cotenant.errors import CotenantError
 from cotenant.suite.cells import JobCell
 
 BETWEEN = "---"
-"""Separates the arguments of A from those of B."""
+"""Separates the arguments of A and B."""
 SIDES = "AB"
 REPETITIONS = 8
 """How many launches a duet has by default, each with processes of its own: two processes of one program differ by their
@@ -50,6 +50,6 @@ def words_of_sides(words: Sequence[str], usage: str) -> tuple[tuple[str, ...], t
     """
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"
-        raise CotenantError(f"--duet compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
+        raise CotenantError(f"--duet compares two, and there is {number} {BETWEEN} after -- between them.", usage)
     middle = list(words).index(BETWEEN)
     return tuple(words[:middle]), tuple(words[middle + 1 :])

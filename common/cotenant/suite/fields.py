@@ -19,14 +19,14 @@ Args = tuple[tuple[str, tuple[Value, ...]], ...]
 PRECISION = "--precision"
 KEYS = ("name", "cmd", "args", "cgroup", "weight", "timeout", "env", "tuned")
 _NAME_BYTES = 100  # file names have at most 255 bytes, and more than the stem in them
-_CELLS = 10_000  # more would run for weeks: a typing error, whose expansion would fill the memory
+_CELLS = 10_000  # more would run for weeks: a typing error that would fill the memory
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def check_keys(
     entry: Mapping[str, object], keys: Sequence[str], needed: Sequence[str], unknown: str, whose: str
 ) -> None:
-    """Raise CotenantError for a key that is none of `keys`, which are `whose`, and for a missing needed one."""
+    """Raise CotenantError for a key that is none of `keys`, the keys of `whose`, and for a missing needed one."""
     for key in entry:
         if key not in keys:
             if sentence := removed(key, "--jobs"):
@@ -110,7 +110,7 @@ def env_of(entry: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
                 raise CotenantError("the runner sets this variable itself.", "Leave it out.")
             if name.startswith(("PYTHON", "LD_")):
                 raise CotenantError(
-                    "this variable can run other code before the benchmark, and nobody could believe its numbers.",
+                    "this variable can run other code before the benchmark, so its numbers could not be trusted.",
                     "Leave it out: what a benchmark needs lies beside it, or is installed.",
                 )
             if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -13,7 +13,7 @@ from typing import Any
 from cotenant.confidential import is_secret, words_without
 
 USER, UID = "{user}", "{uid}"
-"""Stand in a word for a copy's number, from 0, and for that of the repetition."""
+"""In a word, they stand for a copy's number, from 0, and for the repetition's number."""
 SUITE = "exec"
 """The suite of all such commands."""
 _WORD = re.compile(r"\w[\w.-]*")

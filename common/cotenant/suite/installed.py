@@ -39,11 +39,11 @@ def installed_program(name: str) -> Path | None:
         # Not importlib.util.find_spec, which imports the packages around it.
         spec = spec and PathFinder.find_spec(".".join(parts[:end]), spec.submodule_search_locations)
     if spec is None or spec.origin is None:
-        raise CotenantError(f"The benchmark '{name}' is the module {module}, which is not there.", "Install it anew.")
+        raise CotenantError(f"The benchmark '{name}' is the module {module}, which is not there.", "Reinstall it.")
     return Path(spec.origin)
 
 
 def _entries() -> EntryPoints:
-    from importlib.metadata import entry_points  # not needed by a suite whose commands lie beside it
+    from importlib.metadata import entry_points  # not needed by a suite with its commands beside it
 
     return entry_points(group=GROUP)

@@ -174,7 +174,7 @@ def _check_labels(jobs: Sequence[Job]) -> None:
     for job in jobs:
         for label in labels_of(job):
             if label != job.stem and label in stems:
-                raise CotenantError(f"job {quoted(label)} is called like a cell of {quoted(job.stem)}.", "Rename one.")
+                raise CotenantError(f"job {quoted(label)} has the name of a cell of {quoted(job.stem)}.", "Rename one.")
 
 
 def select(
@@ -183,10 +183,10 @@ def select(
     excludes: Sequence[str] = (),
     say: Callable[[str], object] = lambda _: None,
 ) -> tuple[Entry, ...]:
-    """Return the jobs and mixes that `names` choose (all without any), less those of `excludes`, in the file's order.
+    """Return the jobs and mixes that `names` choose (all without any), without `excludes`, in the file's order.
 
     Each text is a comma list of names, stems, families, or globs over them. In `names` it may also hold the start of a
-    name, of which `say` is told. Raises CotenantError if a pattern matches no job, or no job is left.
+    name, which `say` then reports. Raises CotenantError if a pattern matches no job, or no job is left.
     """
     meant = [_whole_names(jobs, text, say) for text in names]
     wanted = _matched(jobs, "--name", meant) if names else set(range(len(jobs)))
@@ -254,9 +254,9 @@ def shipped_suites() -> list[str]:
 
 
 def shipped_jobs() -> list[str]:
-    """Return the names of all jobs in shipped files, each once, those of the reference suite first.
+    """Return the names of all jobs in shipped files, each once, the reference suite's first.
 
-    An invalid file, as one that is being written, is left out: to run it shows the error.
+    An invalid file, such as one that is being written, is left out: running it shows the error.
     """
     places = [CHECKOUT / "baselines.json", *sorted((CHECKOUT / "profiles").glob("*.json"))]
     return list(dict.fromkeys(name for place in places for name in _names_in(place)))

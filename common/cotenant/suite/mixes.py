@@ -1,4 +1,4 @@
-"""Mixes: launches whose tenants run different cells of one job file."""
+"""Mixes: launches of different cells of one job file beside each other."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ JOINED = "+"
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """A launch whose tenant i runs label i modulo the number of `labels`, which are cells of one job file.
+    """A launch in which tenant i runs label i modulo the number of `labels`, cells of one job file.
 
-    With `pairs` two tenants run at a time, else all run beside each other. A mix of two tenants, or of pairs, has as
-    `family` the name of the entry or flag that made it, else "".
+    With `pairs` two tenants run at a time, else all run beside each other. `family` is the name of the entry or flag
+    that made a mix of two tenants, or of pairs; else "".
     """
 
     name: str
@@ -46,7 +46,7 @@ class Mix:
 
 
 def mix_of(entry: Mapping[str, object]) -> Mix:
-    """Return the mix of a job file's entry, whose cells are not yet looked up. Raises CotenantError."""
+    """Return the mix of a job file's entry, with its cells yet to be looked up. Raises CotenantError."""
     _check_keys(entry, KEYS)
     if entry.get("cgroup", "student") != "student":
         raise CotenantError("'cgroup' of a mix is 'student': its users have a slice each.", "Leave it out.")

@@ -37,7 +37,7 @@ def level_of(label: str) -> tuple[str, int] | None:
 def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], in_memory: bool) -> str:
     """Return why a neighbour among these cells would press on no resource of the others; "" if it would.
 
-    `devices` are those of each tenant. `in_memory`: temporary files are in memory.
+    `devices` are each tenant's. `in_memory`: temporary files are in memory.
     """
     resources = {known[0] for label in labels if (known := level_of(label)) is not None}
     if "disk" in resources and in_memory:

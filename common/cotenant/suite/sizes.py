@@ -1,4 +1,4 @@
-"""Batch sizes by memory class: the value of `$BATCH_SIZE` for a job, a precision and the memory that a tenant has.
+"""Batch sizes by memory class: the value of `$BATCH_SIZE` for a job, a precision and a tenant's memory.
 
 They are in one data file, batch_sizes.toml, with a table per job and a line per precision:
 
@@ -10,8 +10,8 @@ They are in one data file, batch_sizes.toml, with a table per job and a line per
     [devices."NVIDIA GeForce RTX 2080 Ti".resnet50]
     fp32 = 88
 
-`args` are further arguments of a class. A class that a line lacks has the sizes of the next smaller class in it, but
-never those of `cpu`. Without a line of its own tf32 has fp32's and fp16 bf16's, whose values have as many bytes.
+`args` are further arguments of a class. A class missing from a line has the sizes of the next smaller class in it,
+but never the ones of `cpu`. Without a line of its own tf32 has fp32's values and fp16 bf16's, of equal width.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ def _of_precision(table: Table, precision: str) -> Any:
 
 
 def load_sizes(path: Path) -> SizeTable:
-    """Read the data file and check all of it. Raises CotenantError that names the file and the line's place."""
+    """Read the data file and check all of it. Raises a CotenantError that names the file and the line's place."""
     try:
         tables = tomllib.loads(path.read_bytes().decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CotenantError(f"{path}: the batch sizes cannot be read: {error}.", "Mend the file.") from None
+        raise CotenantError(f"{path}: the batch sizes cannot be read: {error}.", "Correct the file.") from None
     devices = tables.pop(_DEVICES, {})
     if wrong := next(itertools.chain(_wrong_families(tables), _wrong_devices(devices)), None):
         raise CotenantError(f"{path}: {wrong}.", f"Write whole numbers above 0 for {', '.join(CLASSES)}.")

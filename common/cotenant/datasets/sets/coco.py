@@ -170,7 +170,7 @@ def _joined(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
         separator = ", "
 
 
-# The annotations, the pictures of train2017, and those of val2017.
+# The annotations, the pictures of train2017, and the pictures of val2017.
 _ARCHIVES = published("coco")
 
 

@@ -1,6 +1,6 @@
 """ImageNet's layout: JPEG files in one folder per class.
 
-The published one (ILSVRC 2012) comes out of the official tar files, which nobody may hand on.
+The published one (ILSVRC 2012) is made from the official tar files, which must not be redistributed.
 """
 
 from __future__ import annotations

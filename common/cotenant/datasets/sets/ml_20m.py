@@ -1,4 +1,4 @@
-"""MovieLens 20M's `ratings.csv`: who rated which movie how, and when.
+"""MovieLens 20M's `ratings.csv`: a user, a movie, the rating and its time.
 
 Source of the format and of the numbers: https://files.grouplens.org/datasets/movielens/ml-20m-README.html
 """
@@ -78,7 +78,7 @@ def _ranks(random: Generator, users: NDArray[Any], counts: NDArray[Any], movies:
     # User u rated movie u too, as long as there is one: so every movie was rated.
     rank[starts[users < movies]] = users[users < movies]
     rank = np.sort(owner * 2**18 + rank) - place
-    # Sorted ranks become distinct where each is more than the one before it, and ends early enough for those behind.
+    # Each sorted rank is raised above the one before it, and kept low enough for the ranks after it.
     rank = np.maximum.accumulate(rank) + place - owner * 2**18
     distinct: NDArray[Any] = np.minimum(rank, movies - np.repeat(counts, counts) + place)
     return distinct

@@ -1,4 +1,4 @@
-"""MNIST in its own idx files: digits of a font, turned, slanted and scaled anew for each, or the published ones.
+"""MNIST in its own idx files: digits of a font, turned, slanted and scaled again for each, or the published ones.
 
 An idx file is two zero bytes, a type, the number of dimensions, the dimensions, the values, all big-endian.
 Source: http://yann.lecun.com/exdb/mnist/
@@ -64,7 +64,7 @@ def draw_digits(labels: NDArray[np.uint8], random: np.random.Generator) -> NDArr
         x, y = middle + random.normal(0.0, 0.6, 2)
         width, height = random.normal(1.0, 0.08, 2)
         slant, turn = random.normal((0.1, 0.0), (0.15, 0.1))
-        # From where each pixel is taken, with the glyph's middle at x, y.
+        # The source of each pixel, with the glyph's middle at x, y.
         places = (width, slant, middle - width * x - slant * y, turn, height, middle - turn * x - height * y)
         images.append(glyphs[label].transform((SIDE, SIDE), Image.Transform.AFFINE, places, Image.Resampling.BILINEAR))
     return np.stack(images)
@@ -76,7 +76,7 @@ def idx_header(shape: tuple[int, ...]) -> bytes:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Return the bytes of an idx file as a writable array of its shape; raises ValueError where it is damaged."""
+    """Return the bytes of an idx file as a writable array of its shape; raises ValueError if it is damaged."""
     data = bytearray(path.read_bytes())
     start = 4 + 4 * int.from_bytes(data[3:4])
     shape = [int.from_bytes(data[at : at + 4]) for at in range(4, start, 4)]

@@ -67,7 +67,7 @@ def zipf_ranks(random: Generator, words: int, count: int) -> NDArray[np.int64]:
 
 
 def spelled(count: int, frequent: tuple[str, ...] = ()) -> list[str]:
-    """Return `count` different words: those of `frequent` first, then words of one syllable, of two, and so on."""
+    """Return `count` different words: first the `frequent` ones, then words of one syllable, of two, and so on."""
     syllables = [onset + end for onset in _ONSETS for end in _ENDS]
     spellings = chain(frequent, *(map("".join, product(syllables, repeat=length)) for length in (1, 2, 3)))
     # The same letters can be split into syllables in two ways, so they are made unique.
@@ -87,7 +87,7 @@ def _check(folder: Path) -> dict[str, int]:
 
 
 def dataset(number: str, name: str, about: str, sizes: dict[str, Recipe], unpacked: int, of_validation: int) -> Dataset:
-    """Return WikiText-2 or -103, whose archives take so many bytes unpacked, and so many the smaller half of them."""
+    """Return WikiText-2 or -103, whose archives take `unpacked` bytes, and `of_validation` the smaller half."""
     valid, archives = "wiki.valid.tokens", published(name)
     return Dataset(
         name=name,

@@ -3,7 +3,7 @@
 The made one has invented words of Zipf's law, some of them subwords, and sentences as long as the real ones, about
 N(25, 10) words up to 50. The published texts are split into words and punctuation marks. There are no subwords
 (byte-pair encoding): the vocabulary is the most frequent words of both languages, in the files and with the names that
-translators read. Rare words are unknown to them, so BLEU is not that of published models; speed is the same.
+translators read. Rare words are unknown to them, so BLEU is not comparable with published models; speed is the same.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def words_of(sentence: str) -> list[str]:
 
 
 def _prepare(folder: Path) -> None:
-    """Write the training pairs, or of the smaller half those of newstest2013, the test set and the vocabulary."""
+    """Write the training pairs, or for the smaller half the pairs of newstest2013, the test set and the vocabulary."""
     raw = folder / RAW
     if (raw / "europarl.en").exists():
         counts = _tokenise([raw / "europarl", raw / "commoncrawl", raw / "news"], folder / _TRAIN)

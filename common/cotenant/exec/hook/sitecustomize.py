@@ -37,7 +37,7 @@ class _Watch:
 
 
 def _follow(loader: Any, call: Any) -> None:
-    """Let a loader call back once it has executed the next module; that of a zip file loads others behind it."""
+    """Let a loader call back once it has executed the next module; a zip file's loader then loads others."""
     execute = loader.exec_module
 
     def exec_module(module: Any) -> None:

@@ -9,6 +9,6 @@ from cotenant.findings import Check, declared
 from cotenant.findings.checks import devices, host, isolation, jobs
 
 CHECKS = declared(Check, (isolation, host, devices, jobs))
-"""In the order in which `doctor` shows them: by group, and as they stand in their files."""
+"""In the order of `doctor`'s output: by group, and in the order of their files."""
 EVERY_SUITE = tuple(check for check in CHECKS if check.every_suite)
 """The checks that every suite asks at its start: cheap, and about the host alone."""

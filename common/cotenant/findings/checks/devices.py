@@ -1,6 +1,6 @@
-"""The accelerators: which there are, who else uses them, how they are divided, and causes that slow them.
+"""The accelerators: which there are, their other users, their division, and causes that slow them.
 
-Most of it is known of NVIDIA's devices only.
+Most of it is known for NVIDIA's devices only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NEARLY = 0.99
 
 @check("devices", "devices", every_suite=True)
 def present(facts: Facts) -> Inspection:
-    """Which devices there are; those that could not be asked would go unseen."""
+    """The devices there are; devices that do not answer would go unseen."""
     devices = facts.machine.accelerators
     if devices:
         names = sorted({device.name for device in devices})
@@ -27,9 +27,9 @@ def present(facts: Facts) -> Inspection:
     if not facts.silence:
         return "none: benchmarks run on processors"
     yield warning(
-        f"An NVIDIA device or its driver is here, and no device could be asked ({facts.silence}): all runs on "
+        f"An NVIDIA device or its driver is present, but no device answers ({facts.silence}): everything runs on "
         "processors, and without --jobs the suite is profiles/cpu.json.",
-        "Run nvidia-smi: where it fails, too, load the driver anew or reboot; else check this user's rights to "
+        "Run nvidia-smi: if it fails, too, reload the driver or reboot; else check this user's rights to "
         "/dev/nvidia*, CUDA_VISIBLE_DEVICES, and: pip install nvidia-ml-py",
         rule="devices_unseen",
     )
@@ -48,7 +48,7 @@ def foreign_processes(facts: Facts) -> Inspection:
         if not _of_mps(process)
     ]
     if not users:
-        return "nobody else is on them"
+        return "no other process uses them"
     yield warning(
         f"Other processes use the devices: {listed(users)}.",
         "End them, or leave those devices out with CUDA_VISIBLE_DEVICES.",
@@ -65,7 +65,7 @@ def _described(index: int, process: DeviceProcess) -> str:
 
 @check("devices", "C compiler")
 def compiler(facts: Facts) -> Inspection:
-    """Triton compiles kernels on the spot: torch's own, as in the backward of tacotron2, and those of --compile."""
+    """Triton compiles kernels on the spot: torch's own, as in the backward of tacotron2, and the ones of --compile."""
     if not facts.machine.accelerators:
         return None
     if not facts.compiler_lacks:
@@ -80,7 +80,7 @@ def compiler(facts: Facts) -> Inspection:
 
 @check("devices", "MIG and MPS", every_suite=True)
 def modes(facts: Facts) -> Inspection:
-    """How devices are divided among processes: MIG, MPS, compute mode."""
+    """The division of devices among processes: MIG, MPS, compute mode."""
     states = facts.devices
     if not states:
         return None
@@ -111,7 +111,7 @@ def modes(facts: Facts) -> Inspection:
     if "prohibited" in compute_modes:
         sentence = "Devices are in compute mode PROHIBITED: nothing can compute on them."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
-    # Of an exclusive device the one process is the server of MPS.
+    # An exclusive device's single process is the server of MPS.
     elif "exclusive" in compute_modes and shared and not mps:
         sentence = "Devices are in compute mode EXCLUSIVE, and users are to share them: the second would fail."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
@@ -131,14 +131,14 @@ def ecc(facts: Facts) -> Inspection:
     """Device memory that corrects its errors, and errors that it could not correct."""
     if not facts.devices:
         return None
-    known = [state for state in facts.devices if state.ecc is not None]
-    off = [state.index for state in known if not state.ecc]
-    text = "not known" if not known else "on" if not off else "off" if len(off) == len(known) else "differs"
+    states = [state for state in facts.devices if state.ecc is not None]
+    off = [state.index for state in states if not state.ecc]
+    text = "not known" if not states else "on" if not off else "off" if len(off) == len(states) else "differs"
     if bad := [state for state in facts.devices if state.uncorrected_errors]:
         errors = listed(f"{state.uncorrected_errors} on device {state.index}" for state in bad)
         yield error(
             f"Device memory had errors that could not be corrected since the last reboot: {errors}.",
-            "Reset the device; if they come again, have it replaced. What was computed on it may be wrong.",
+            "Reset the device; if they come again, have it replaced. Results computed on it may be wrong.",
             rule="ecc_errors",
         )
     if pending := [state.index for state in facts.devices if state.repair_pending]:
@@ -147,7 +147,7 @@ def ecc(facts: Facts) -> Inspection:
             "nvidia-smi --gpu-reset, or reboot.",
             rule="memory_repair_pending",
         )
-    if off and len(off) < len(known):
+    if off and len(off) < len(states):
         yield warning(
             f"ECC is off on devices {listed(off)} and on on the others: their memory is not equally fast.",
             "nvidia-smi -e 1, then reset or reboot.",
@@ -165,8 +165,8 @@ def persistence(facts: Facts) -> Inspection:
     if not off:
         return "on" if any(state.persistent is not None for state in facts.devices) else "not known"
     yield warning(
-        f"Persistence mode is off on devices {listed(off)}: the driver starts anew with each launch, and forgets "
-        "what clocks and limits were set.",
+        f"Persistence mode is off on devices {listed(off)}: the driver starts again with each launch, and forgets "
+        "clocks and limits that were set.",
         "nvidia-smi -pm 1, or run nvidia-persistenced.",
     )
     return "off"

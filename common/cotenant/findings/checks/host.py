@@ -16,12 +16,12 @@ SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp")
 """With these drivers the hardware chooses, and "powersave" is not the governor of that name."""
 AWAKE = {"performance", "balance_performance"}
 LEAST_SHARED_BYTES = 1 << 30
-"""Least size of /dev/shm. Container engines give 64 MiB unless they are asked for more."""
+"""The least size of /dev/shm. Container engines give 64 MiB by default."""
 
 
 @check("processors", "SMT siblings")
 def siblings(facts: Facts) -> Inspection:
-    """Does a physical core serve two tenants?"""
+    """Whether a physical core serves two tenants."""
     if facts.plan is None:
         return None
     if planned := planned_findings(facts, OF_SIBLINGS):
@@ -34,7 +34,7 @@ def siblings(facts: Facts) -> Inspection:
 
 @check("processors", "NUMA nodes")
 def nodes(facts: Facts) -> Inspection:
-    """Do a tenant's processors lie where its devices and its memory do?"""
+    """Whether a tenant's processors are near its devices and its memory."""
     if facts.plan is None:
         return None
     if planned := planned_findings(facts, OF_NODES):
@@ -45,7 +45,7 @@ def nodes(facts: Facts) -> Inspection:
         return "one node"
     unknown = sum(device.node < 0 for device in facts.machine.accelerators)
     node_of = {processor.id: processor.node for processor in facts.machine.processors}
-    # Of several slices this would be a finding.
+    # With several slices this would be a finding.
     spread = any(len({node_of[number] for number in slice_.processors}) > 1 for slice_ in facts.plan.slices)
     text = f"{total} nodes, {'the one slice on several' if spread else 'every slice on its own'}"
     return f"{text}; {unknown} devices do not say theirs" if unknown else text
@@ -53,7 +53,7 @@ def nodes(facts: Facts) -> Inspection:
 
 @check("processors", "even speed")
 def even_speed(facts: Facts) -> Inspection:
-    """The processor's speed from moment to moment, while nothing of ours runs: rates can be no evener."""
+    """The processor's speed from moment to moment, while nothing of ours runs: rates can be no more even."""
     if facts.speed is None:
         return None
     fast_ns, slow_ns = facts.speed.fast_ns, facts.speed.slow_ns
@@ -62,7 +62,8 @@ def even_speed(facts: Facts) -> Inspection:
         return text
     yield warning(
         f"One processor's speed changed within moments: the same work took {slow_ns / fast_ns:.2g} times as long.",
-        "Its clock may change, or others unseen may share its core: use dedicated cores, and compare several launches.",
+        "Its clock may change, or an unseen neighbour may share its core: use dedicated cores, and compare several "
+        "launches.",
         rule="speed_uneven",
     )
     return text
@@ -70,10 +71,11 @@ def even_speed(facts: Facts) -> Inspection:
 
 @check("processors", "niceness", every_suite=True)
 def niceness(facts: Facts) -> Inspection:
-    """Whether other work goes before our processes: who is nice makes room for everybody else."""
+    """Whether other work precedes ours: a process with a higher nice value yields processor time to others."""
     if facts.niceness > 0:
         yield warning(
-            f"We run with a niceness of {facts.niceness}, and so will the users: all other work goes before theirs.",
+            f"We run with a niceness of {facts.niceness}, and so will the users: all other work has precedence over "
+            "theirs.",
             "Start it without nice; on a cluster of Ray, start Ray with RAY_worker_niceness=0.",
         )
     return f"a niceness of {facts.niceness}"
@@ -108,7 +110,7 @@ def _fast(clocking: Clocking) -> bool:
 
 @check("processors", "turbo", every_suite=True)
 def turbo(facts: Facts) -> Inspection:
-    """Clocks above the nominal one, which depend on how many cores work and how warm they are."""
+    """Clocks above the nominal one, which depend on the number of working cores and their temperature."""
     if facts.clocking.boost is None:
         return "not known here"
     if not facts.clocking.boost:
@@ -138,8 +140,8 @@ def foreign_load(facts: Facts) -> Inspection:
     names = listed(named or load.seen)
     yield warning(
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy"
-        f"{f': {names}.' if names else '. No process could be caught at it.'}",
-        "End it, or wait for it: the users lack what it uses." if names else LOOK_FOR,
+        f"{f': {names}.' if names else '. No process could be identified.'}",
+        "End it, or wait for it: it takes processor time from the users." if names else LOOK_FOR,
         rule="busy_host",
     )
     return text
@@ -147,11 +149,11 @@ def foreign_load(facts: Facts) -> Inspection:
 
 @check("processors", "virtual machine", every_suite=True)
 def virtual_machine(facts: Facts) -> Inspection:
-    """A guest of a shared host: the time that the host takes away is in no counter of a tenant."""
+    """A guest of a shared host: no counter of a tenant shows the time that the host takes away."""
     hypervisor, stolen = facts.virtual.hypervisor, facts.stolen_share
     if hypervisor:
         yield info(
-            f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with others unseen.",
+            f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with unseen others.",
             "Repeat at other hours before a number is published, or ask for a dedicated host.",
         )
     if stolen > MOST_STOLEN:
@@ -168,11 +170,11 @@ def virtual_machine(facts: Facts) -> Inspection:
 
 @check("memory", "free memory", every_suite=True)
 def free_memory(facts: Facts) -> Inspection:
-    """Is the memory there that the slices promise?"""
+    """Whether there is as much memory as the slices promise."""
     free, whose = facts.memory.available_bytes, "the host"
     if facts.memory_left_bytes is not None and facts.memory_left_bytes < free:
         free, whose = facts.memory_left_bytes, "the cgroup around us"
-    # Of the memory that the plan shares out.
+    # The memory that the plan shares out.
     text = f"{gib(free)} of {gib(facts.machine.memory_bytes)} available"
     if facts.plan is None or (facts.isolation is not None and facts.isolation.name == "none"):
         return text
@@ -181,10 +183,10 @@ def free_memory(facts: Facts) -> Inspection:
         return f"{text}, {gib(promised)} of it promised to users"
     yield warning(
         f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
-        f"users that use all of theirs would bring {whose} out of memory.",
+        f"users that fill their slices would exhaust the memory of {whose}.",
         "End what else uses memory, or keep more back with --reserve.",
         rule="memory_taken",
-        # Who is killed for memory has no rate.
+        # A tenant killed for memory has no rate.
         effect=0.0,
     )
     return text
@@ -192,7 +194,7 @@ def free_memory(facts: Facts) -> Inspection:
 
 @check("memory", "swap", every_suite=True)
 def swap(facts: Facts) -> Inspection:
-    """Swap turns a tenant that outgrows its memory into one that slows everybody's disk."""
+    """With swap, a tenant that outgrows its memory slows the disk for all tenants."""
     memory = facts.memory
     if not memory.swap_bytes:
         return "none"
@@ -202,7 +204,7 @@ def swap(facts: Facts) -> Inspection:
     if closed and not used:
         return f"{text}, closed to users"
     sentence = (
-        f"{gib(used)} of swap are in use: what lies there comes back during somebody's observations."
+        f"{gib(used)} of swap are in use: its pages come back during observations."
         if closed
         else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to users."
     )
@@ -214,7 +216,7 @@ def swap(facts: Facts) -> Inspection:
 
 @check("memory", "/dev/shm", every_suite=True)
 def shared_memory(facts: Facts) -> Inspection:
-    """/dev/shm, through which data-loader processes hand over their batches: full, they die of a bus error."""
+    """/dev/shm, through which data-loader processes hand over their batches: if full, they die of a bus error."""
     if facts.isolation is not None and facts.isolation.own_shm:
         return "one of each user's own, as large as its memory"
     shared, needed = facts.shared, facts.loader_bytes

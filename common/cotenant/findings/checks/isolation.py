@@ -1,4 +1,4 @@
-"""How slices would be enforced, each tenant's part, and the limits around us."""
+"""The enforcement of slices, each tenant's part, and the limits around us."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEARLY = 0.99
 
 @check("isolation", "backend")
 def backend(facts: Facts) -> Inspection:
-    """How slices would be enforced, and which parts of them would not be."""
+    """The backend that would enforce slices, and the limits that it would not enforce."""
     isolation = facts.isolation
     if isolation is None:
         return None
@@ -47,7 +47,7 @@ def slices(facts: Facts) -> Inspection:
 
 @check("isolation", "container", every_suite=True)
 def container(facts: Facts) -> Inspection:
-    """Limits around us: the slices are cut out of the rest that they leave."""
+    """Limits around us: the slices are parts of the rest that they leave."""
     machine, host_bytes = facts.machine, facts.memory.total_bytes
     where = f"inside {facts.virtual.container}" if facts.virtual.container else "none seen"
     limits: list[str] = []
@@ -59,8 +59,8 @@ def container(facts: Facts) -> Inspection:
         limits.append(f"{gib(machine.memory_bytes)} of {gib(host_bytes)} of memory")
     if limits:
         yield info(
-            f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
-            "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
+            f"A cgroup, a container or an affinity mask around us leaves us {' and '.join(limits)}.",
+            "Numbers describe that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
             rule="container_limits",
         )
     yield from planned_findings(facts, OF_CONTAINERS)
@@ -86,5 +86,5 @@ def other_suites(facts: Facts) -> Inspection:
 
 
 def planned_findings(facts: Facts, rules: tuple[str, ...]) -> tuple[Finding, ...]:
-    """Return those of the plan's findings that one check shows."""
+    """Return the plan's findings that one check shows."""
     return tuple(finding for finding in facts.plan.findings if finding.rule in rules) if facts.plan else ()

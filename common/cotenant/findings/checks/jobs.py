@@ -22,7 +22,7 @@ def free_disk(facts: Facts) -> Inspection:
     for disk in facts.disks:
         where = f"{disk.path}, where {_purposes(disk)} go,"
         if not disk.writable and disk.purposes == ("data",):
-            remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
+            remedy = "Existing sets can be read; name another DATA_DIRECTORY if sets have to be made."
             yield info(f"{where} cannot be written.", remedy, rule="not_writable")
         elif not disk.writable:
             yield error(f"{where} cannot be written.", OTHER_PLACE, rule="not_writable")
@@ -39,7 +39,7 @@ def _purposes(disk: Disk) -> str:
 
 @check("software", "torch")
 def torch(facts: Facts) -> Inspection:
-    """Do torch and torchvision belong together? A pair that does not breaks everything that imports torchvision."""
+    """Whether torch and torchvision belong together: a wrong pair breaks everything that imports torchvision."""
     test = facts.self_test
     if test is None:
         return None
@@ -51,7 +51,7 @@ def torch(facts: Facts) -> Inspection:
         yield warning(sentence, remedy, rule="torch_slow")
         return "torch did not answer in time"
     if test.died:
-        remedy = "Make the environment anew: remove .venv and start ./run.sh."
+        remedy = "Rebuild the environment: remove .venv and start ./run.sh."
         yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
         return "torch cannot be asked"
     if ABSENT in test.torch_error:
@@ -77,7 +77,7 @@ def _vision_broken(test: SelfTest) -> Finding:
     if OPERATORS_MISSING in test.vision_error or not belongs(test.torch, test.vision):
         return error(
             f"torchvision {test.vision} was not built for torch {test.torch} ({test.built_for}): {test.vision_error}. "
-            "Whatever imports it breaks, too.",
+            "Every import of it fails, too.",
             remedy,
             rule="torchvision_mismatch",
         )
@@ -85,7 +85,7 @@ def _vision_broken(test: SelfTest) -> Finding:
 
 
 def belongs(torch_version: str, vision_version: str) -> bool:
-    """Were these versions released as a pair? torch 2.N came with torchvision 0.(N + 15) since 2.0."""
+    """Return whether these versions were released as a pair: torch 2.N with torchvision 0.(N + 15) since 2.0."""
     release, parts = fitting(torch_version), vision_version.split(".")
     return release is None or len(parts) < 2 or f"0.{parts[1]}" == release
 
@@ -114,7 +114,7 @@ def lapack(facts: Facts) -> Inspection:
 
 @check("software", "apex")
 def apex(facts: Facts) -> Inspection:
-    """Which optimizers benchmarks have: NVIDIA apex's, or torch's own fused ones."""
+    """The optimizers of benchmarks: NVIDIA apex's, or torch's own fused ones."""
     if facts.self_test is None:
         return None
     if not any(device.vendor == "nvidia" for device in facts.machine.accelerators):
@@ -132,7 +132,7 @@ def apex(facts: Facts) -> Inspection:
 
 @check("software", "device self-test")
 def device_self_test(facts: Facts) -> Inspection:
-    """Does torch see the devices that the host has, and compute on them rightly?"""
+    """Whether torch sees the devices that the host has, and computes on them correctly."""
     test, boards = facts.self_test, {device.pci for device in facts.machine.accelerators}
     if test is None or test.died or test.torch_error or not (boards or test.devices):
         return None
@@ -143,7 +143,7 @@ def device_self_test(facts: Facts) -> Inspection:
             rule="device_wrong",
         )
         return f"{len(wrong)} of {len(test.devices)} fail"
-    # Partitions of a device: one process is shown a single one.
+    # With partitions of a device, a process sees a single one.
     if len(test.devices) < len(boards):
         remedy = (
             "python -m cotenant.machine.wheels names the build for these devices and this driver: pip install "
@@ -157,7 +157,7 @@ def device_self_test(facts: Facts) -> Inspection:
 
 @check("software", "jobs")
 def startable(facts: Facts) -> Inspection:
-    """Can every chosen job be started: do its command, its arguments and its slices make sense here?"""
+    """Whether every chosen job can be started: its command, arguments and slices make sense here."""
     if facts.jobs is None:
         return None
     refused = [job.refusal for job in facts.jobs if job.refusal is not None]

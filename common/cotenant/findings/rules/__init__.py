@@ -1,4 +1,4 @@
-"""The rules that records are asked by when their launch has ended. They speak in the order of these files."""
+"""The rules that are applied to records when their launch has ended. Findings are in the order of these files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILES = (timing, blocks, work, input_, host, devices, launches)
 RECORD_RULES = {rule.name: rule for rule in declared(RecordRule, _FILES)}
 """The rules for one record, by the name of the finding that they make."""
 MOST_EFFECT = 0.02
-"""A record is not suspect where the cause of a warning can have moved its rate by no more than this share."""
+"""A record is not suspect if the cause of a warning can have moved its rate by no more than this share."""
 LAUNCH_RULES = {rule.name: rule for rule in declared(LaunchRule, _FILES)}
 
 
@@ -29,10 +29,10 @@ def findings_of(record: Record) -> list[Finding]:
 
 
 def _weighed(finding: Finding, record: Record) -> Finding:
-    """Return a warning as a note where it cannot have moved the rate by more than 2 % and half the rate's interval.
+    """Return a warning as a note if it cannot have moved the rate by more than 2 % and half the rate's interval.
 
-    One whose effect is unknown remains a warning. How busy the host was before the suite is a note where this launch
-    has metered that itself.
+    A warning with an unknown effect stays one. The load of the host before the suite is a note if this launch has
+    metered its own.
     """
     effect = 0.0 if finding.rule == "busy_host" and host.unnoticed(record) is not None else finding.effect
     if finding.severity != "warning" or effect is None or effect > max(MOST_EFFECT, _half_share(record)):
@@ -41,7 +41,7 @@ def _weighed(finding: Finding, record: Record) -> Finding:
 
 
 def _half_share(record: Record) -> float:
-    """Return half the interval of a record's rate over the rate; 0 where it has none."""
+    """Return half the interval of a record's rate over the rate; 0 if it has none."""
     if record.statistics is None or record.statistics.interval is None:
         return 0.0
     low, high = record.statistics.interval
@@ -63,7 +63,7 @@ def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> l
 
 
 def _within_cells(rule: LaunchRule, launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
-    """Ask a rule of the tenants that ran one cell, which are all but in a mix: others are not to be compared."""
+    """Apply a rule to the tenants that ran one cell, which are all but in a mix: others are not to be compared."""
     cells: dict[str, list[int]] = {}
     for place, record in enumerate(launch):
         cells.setdefault(record.name, []).append(place)

@@ -1,4 +1,4 @@
-"""Launches by blocks: whether who was held still was so, and whether who ran loaded its neighbours."""
+"""Launches by blocks: whether frozen tenants were still, and whether running ones loaded their neighbours."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MOST_AT_REST = 0.01
 """A tenant may work for this share of its time at rest: the kernel counts work in progress when it freezes. None of 600
 slices had used any."""
 MOST_OTHER_LOAD = 3.0
-"""Processor time of an item beside others over that alone: caches and clocks that are shared double it at most."""
+"""Processor time of an item beside others over the time alone: shared caches and clocks at most double it."""
 MOST_SPUN = 5.0
-"""The same of threads that share their processors, for each tenant there: they spin while those rest that they wait
-for. Seen: 3.8 of two tenants, 14.7 of six."""
+"""The same for threads that share their processors, for each tenant there: they spin while threads that they wait for
+rest. Seen: 3.8 with two tenants, 14.7 with six."""
 SOME_STARTING, MOST_STARTING = 0.2, 0.5
 """Parts of the observations' time."""
 
@@ -39,7 +39,7 @@ def worked_at_rest(record: Record) -> Finding | None:
 def other_load(record: Record) -> Finding | None:
     """A tenant whose items take another processor time alone than beside others: it did not load its neighbours, or
     did not work alone."""
-    # Who waits for a shared device may spin meanwhile.
+    # A process that waits for a shared device may spin meanwhile.
     if record.blocks is None or record.kept is None or record.isolation.planned.get("accelerators"):
         return None
     together, alone = (record.blocks.spent.get(kind) for kind in ("all", "only"))
@@ -52,9 +52,9 @@ def other_load(record: Record) -> Finding | None:
     if least > 0 and 1 / MOST_OTHER_LOAD <= ratio <= most:
         return None
     return error(
-        f"Its slice was busy with {loads[0]:.2g} processors beside the others and {loads[1]:.2g} alone, and it counts "
-        f"{record.kept.value:.2f} of the items: in one of them it did not do what it counts.",
-        "Let every step do its work, whoever else runs.",
+        f"Its slice used {loads[0]:.2g} processors beside the others and {loads[1]:.2g} alone, and it counts "
+        f"{record.kept.value:.2f} of the items: in one of the two it did not do the work that it counts.",
+        "Let every step do its work, whether others run or not.",
         value=ratio,
         effect=abs(1 - ratio),
     )
@@ -62,13 +62,13 @@ def other_load(record: Record) -> Finding | None:
 
 @record_rule
 def starting(record: Record) -> Finding | None:
-    """A command that is started again and again: while it starts it does not train, and its neighbours have more."""
+    """A command that is restarted often: while it starts it does not train, and its neighbours have more."""
     starts = record.observed.get("starts")
     inside_ns = [made.took_ns for made in record.observations if made.block is not None]
     if record.blocks is None or not isinstance(starts, int) or starts < 2 or not inside_ns:
         return None
     awake_ns = sum(spent.lasted_ns for kind, spent in record.blocks.spent.items() if kind != "rest")
-    # One across a border holds the time at rest as well.
+    # An observation across a border includes the time at rest.
     usual_ns = median(inside_ns)
     across_ns = sum(min(made.took_ns, usual_ns) for made in record.observations if made.block is None)
     timed_ns = sum(inside_ns) + across_ns
@@ -87,12 +87,12 @@ def starting(record: Record) -> Finding | None:
 
 @record_rule
 def not_held(record: Record) -> Finding | None:
-    """A tenant that was not held still in time: in such blocks nobody was alone, and nothing of them is kept."""
+    """A tenant that was not held still in time: in such blocks no tenant was alone, and none of their data is kept."""
     if record.blocks is None or not record.blocks.unheld:
         return None
     return warning(
-        f"It was not held still within 2 s at {record.blocks.unheld} of {record.blocks.passed} borders: nothing of "
-        "the blocks behind them is kept.",
+        f"It was not held still within 2 s at {record.blocks.unheld} of {record.blocks.passed} borders: the blocks "
+        "after them are not kept.",
         "A process that waits inside a driver or for a slow disk cannot be held; --baseline whole does without.",
         value=float(record.blocks.unheld),
         effect=0.0,

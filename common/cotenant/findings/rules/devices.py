@@ -1,4 +1,4 @@
-"""The tenants' devices and processors while they were timed: who else used them, and causes that slowed them."""
+"""The tenants' devices and processors while they were timed: other users, and causes that slowed them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTICEABLE_NS = 10_000_000
 def throttled(record: Record) -> Finding | None:
     """Clocks held down by heat or a power limit, a slice by a quota of processor time.
 
-    Of devices both are asked: counters, which miss nothing, and samples, which know more causes and more devices.
+    For devices both are read: counters, which miss nothing, and samples, which know more causes and more devices.
     """
     host = record.meters.get("host") or {"devices": [], "processor_throttles": None}
     sampled = (record.meters.get("devices") or {}).values()
@@ -39,7 +39,7 @@ def throttled(record: Record) -> Finding | None:
             causes.append(f"{what} slowed devices {', '.join(map(str, sorted(devices)))}")
     if not causes:
         return None
-    # A device at its power limit is one at work; the rest are faults of the machine's place.
+    # A device at its power limit is working; the rest are faults of the machine's place.
     fault = len(causes) > bool(capped)
     severity = warning if fault else info
     remedy = "Check cooling and power supply, and raise the quota of the surrounding cgroup." if fault else ""
@@ -56,7 +56,7 @@ def _seen(sampled: Iterable[dict[str, Any]], reason: str) -> set[int]:
 
 @record_rule
 def share_not_seen(record: Record) -> Finding | None:
-    """A device that was shared in another way than was asked for, or of which the tenant cannot say how."""
+    """A device that was shared in another way than requested, or in a way that the tenant cannot tell."""
     share = record.share
     if share is None or not record.completed or not share.asked or share.seen == share.asked:
         return None
@@ -90,11 +90,11 @@ def device_elsewhere(record: Record) -> Finding | None:
 
 @record_rule
 def device_in_use(record: Record) -> Finding | None:
-    """Processes of others on this tenant's devices while it was timed."""
+    """Other programs' processes on this tenant's devices while it was timed."""
     devices = record.meters.get("devices") or {}
-    own = [devices[uuid] for uuid in record.isolation.planned.get("accelerators", []) if uuid in devices]
-    # A partition is no device of its own to meters: whoever is on any device may be beside it.
-    used = own or list(devices.values())
+    of_tenant = [devices[uuid] for uuid in record.isolation.planned.get("accelerators", []) if uuid in devices]
+    # Meters see no partitions: a process on any partition of a device may be beside it.
+    used = of_tenant or list(devices.values())
     users = [
         f"{process['name']} (pid {process['pid']}) on device {device['index']}"
         for device in used

@@ -1,4 +1,4 @@
-"""Effects of the host on a launch: limits that were not held, other work, swapping, memory, and missing meters."""
+"""Effects of the host on a launch: unenforced limits, other work, swapping, memory, and missing meters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LEAST_WINDOW_S = 1.0
 
 @record_rule
 def not_enforced(record: Record) -> Finding | None:
-    """A slice whose limits the kernel did not enforce."""
+    """A slice with limits that the kernel did not enforce."""
     isolation = record.isolation
     return unenforced_limits(isolation.backend, isolation.unenforced) if isolation.unenforced else None
 
 
 def unenforced_limits(backend: str, limits: Sequence[str]) -> Finding:
-    """Return the finding of a backend that does not hold these limits, for `doctor`, too."""
+    """Return the finding on a backend that does not enforce these limits, for `doctor`, too."""
     return warning(
         f"These limits of the slice are not enforced (isolation: {backend}): {', '.join(limits)}.",
         "Run where cgroups are writable, or demand it with --isolation require.",
@@ -33,7 +33,7 @@ def unenforced_limits(backend: str, limits: Sequence[str]) -> Finding:
 
 
 def _of_slice(processors: float, record: Record) -> float:
-    """Return the share of its own processors that a tenant can have lacked at the most where others had so many."""
+    """Return the most that a tenant can have lacked of its own processors, as a share, if others had this many."""
     return min(1.0, processors / (len(record.isolation.planned.get("processors", ())) or 1))
 
 
@@ -53,7 +53,7 @@ def runner_share(record: Record) -> Finding | None:
 
 @record_rule
 def shm_kept(record: Record) -> Finding | None:
-    """Files that appeared in /dev/shm, and may be anybody's, take room from the next launch."""
+    """Files that appeared in /dev/shm, from an unknown process, take room from the next launch."""
     leftover = record.meters.get("shm_kept")
     if leftover is None:
         return None
@@ -68,7 +68,7 @@ def shm_kept(record: Record) -> Finding | None:
 
 @record_rule
 def swapped(record: Record) -> Finding | None:
-    """Swapping during a launch: somebody's memory was read from a disk while tenants were timed."""
+    """Swapping during a launch: memory was read from a disk while tenants were timed."""
     host = record.meters.get("host")
     if host is None or host["swapped_in_bytes"] + host["swapped_out_bytes"] <= MOST_SWAPPED_BYTES:
         return None
@@ -95,7 +95,7 @@ def stolen(record: Record) -> Finding | None:
 
 @record_rule
 def memory_kills(record: Record) -> Finding | None:
-    """Processes killed for memory outside of the slices: a full host presses everybody's page cache."""
+    """Processes killed for memory outside of the slices: a full host squeezes all page cache."""
     host = record.meters.get("host")
     if host is None or not host["memory_kills_outside"]:
         return None
@@ -114,15 +114,15 @@ def processes_refused(record: Record) -> Finding | None:
         return None
     return warning(
         f"A limit on processes refused this user a new process or thread {many(refused, 'time')}.",
-        "Ask for fewer workers and threads, or raise what limits the runner's own: ulimit -u, TasksMax, pids.max.",
+        "Ask for fewer workers and threads, or raise the runner's own limit: ulimit -u, TasksMax, pids.max.",
     )
 
 
 UNCAUGHT = (
-    "Most of it could not be caught: processes that ended meanwhile without a parent that waited for them, many "
-    "small ones, or interrupts."
+    "Most of it could not be attributed: processes that ended meanwhile and were not waited for, many small ones, or "
+    "interrupts."
 )
-LOOK_FOR = "Look what starts processes here, or moves data (top, execsnoop, /proc/interrupts), and end it."
+LOOK_FOR = "Find the program that starts processes or moves data here (top, execsnoop, /proc/interrupts), and end it."
 
 
 @record_rule
@@ -140,9 +140,9 @@ def foreign_load(record: Record) -> Finding | None:
     uncaught = "" if caught >= busy / 2 else f" {UNCAUGHT}"
     return warning(
         f"While users were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.{uncaught}",
-        "End it, or wait for it, and run the job again: the users lacked what it used."
+        "End it, or wait for it, and run the job again: it took processor time from the users."
         if busiest
-        else f"{LOOK_FOR} Then run the job again: the users lacked what it used.",
+        else f"{LOOK_FOR} Then run the job again: it took processor time from the users.",
         value=busy,
         effect=_of_slice(busy, record),
     )
@@ -150,12 +150,12 @@ def foreign_load(record: Record) -> Finding | None:
 
 @record_rule
 def load_unread(record: Record) -> Finding | None:
-    """Other work that nobody could see: no launch is clean by that."""
+    """Other work that could not be seen: a launch is not clean for that."""
     sampling = record.meters.get("sampling")
     if sampling is None or unnoticed(record) is not None:
         return None
     hidden = "foreign" in (record.meters.get("absent") or {})
-    why = "this host hides /proc/stat" if hidden else f"{sampling['window_s']:.2g} s are too few of the kernel's ticks"
+    why = "this host hides /proc/stat" if hidden else f"{sampling['window_s']:.2g} s hold too few of the kernel's ticks"
     return warning(
         f"How busy other work kept the processors while users were timed could not be read: {why}.",
         "Run where /proc/stat can be read." if hidden else "Measure for a second or longer (--number, --repeat).",
@@ -170,7 +170,7 @@ def kept_busy(record: Record) -> bool:
 
 
 def unnoticed(record: Record) -> float | None:
-    """Return how many processors others may have kept busy without a finding; None where their load is unknown.
+    """Return the number of processors that others may have kept busy without a finding; None if their load is unknown.
 
     In a short launch they may have the time that is tolerated in a second.
     """
@@ -182,7 +182,7 @@ def unnoticed(record: Record) -> float | None:
 
 
 def tolerated(processors: int) -> float:
-    """Return how many processors others may keep busy: a tenth of one, as any system does, or 1 % of a large machine.
+    """Return the number of processors that others may keep busy: 0.1, as on any system, or 1 % of a large machine.
 
     `doctor` asks by the same measure beforehand.
     """

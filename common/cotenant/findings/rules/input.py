@@ -1,4 +1,4 @@
-"""The input that a task reads: whether it came in time, and where it lay."""
+"""The input that a task reads: whether it came in time, and where it was."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cotenant.findings.rules.timing import kept_observations, moved_by, seconds_
 from cotenant.results.record import Observed, Record
 
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
-"""Where later steps wait for less than the first share, batches loaded ahead made none much shorter."""
+"""If later steps wait for less than the first share, batches loaded ahead made none much shorter."""
 SMALLER = 0.05
 """Observations of a shuffled set hold less than the warm-up's items by chance, up to this share."""
 ROUNDED = 1 + 1e-9
@@ -72,7 +72,7 @@ def data_bound(record: Record) -> Finding | None:
 
 
 def _waiting_share(observations: Sequence[Observed]) -> float:
-    """Return the share of their time in which observations waited for input; 0 where they took none."""
+    """Return the share of their time in which observations waited for input; 0 if they took none."""
     total_ns = sum(row.took_ns for row in observations)
     return sum(row.data_wait_ns for row in observations) / total_ns if total_ns else 0.0
 
@@ -84,7 +84,7 @@ def padding_counted(record: Record) -> Finding | None:
     if not isinstance(items, int | float) or not isinstance(words, int | float) or not isinstance(share, int | float):
         return None
     if record.observed.get("item_is_row") is True:
-        # What a program says may be no number: that is no padding.
+        # A program's report may be NaN: that is no padding.
         if not share > 0:
             return None
         rows = f"{record.unit or 'row'}s"
@@ -106,7 +106,7 @@ def padding_counted(record: Record) -> Finding | None:
 
 @record_rule
 def batch_sizes(record: Record) -> Finding | None:
-    """Items that hold less than those of the warm-up's batches: a rate of smaller ones is a higher rate."""
+    """Items that hold less than the items of the warm-up's batches: smaller items give a higher rate."""
     sizes = record.observed.get("size_per_item")
     if record.statistics is None or not isinstance(sizes, dict):
         return None
@@ -117,8 +117,8 @@ def batch_sizes(record: Record) -> Finding | None:
     if ratio >= 1 - SMALLER:
         return None
     return warning(
-        f"An item held {after:.4g} words or numbers on the mean of the batches that were looked at, and {before:.4g} "
-        "in the warm-up's.",
+        f"An item held {after:.4g} words or numbers on average in the batches looked at, and "
+        f"{before:.4g} in the warm-up's.",
         "Count words in `items`, or let the launch last for the whole data set.",
         value=ratio,
         effect=1 - ratio,

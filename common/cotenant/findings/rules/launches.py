@@ -1,4 +1,4 @@
-"""Rules that need several records: those of the tenants of one launch, and of the launches before it."""
+"""Rules that need several records: of the tenants of one launch, and of the launches before it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
 
 @record_rule
 def shared_nodes(record: Record) -> Finding | None:
-    """Nodes that are one machine: they are good for a trial of the way, not of the speed."""
+    """Nodes that are one machine: they serve for a trial of the procedure, not of the speed."""
     shared = [str(node["node"]) for node in record.meters.get("nodes", ()) if node.get("shared")]
     if not shared:
         return None
@@ -44,14 +44,14 @@ def scaling(record: Record) -> Finding | None:
 
 
 def of_efficiency(devices: int, efficiency: float, interval: tuple[float, float] | None = None) -> Finding | None:
-    """Return a finding about an efficiency over so many devices, of one launch, or by the interval of many."""
+    """Return a finding about an efficiency over `devices` devices, of one launch, or by the interval of many."""
     low, high = interval or (efficiency, efficiency)
     if low <= MOST_EFFICIENCY and high >= LEAST_EFFICIENCY:
         return None
     if efficiency < LEAST_EFFICIENCY:
-        remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
+        remedy = "Check that every rank has a device and processors of its own, and how the devices are linked."
     else:
-        remedy = "Run one device again, with nothing else on the machine, and compare the items both have counted."
+        remedy = "Run one device again, with nothing else on the machine, and compare the items that both counted."
     return warning(
         f"{devices} devices ran {devices * efficiency:.2f} times as fast as one: an efficiency of {efficiency:.2f}.",
         remedy,
@@ -78,7 +78,7 @@ def different_work(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[
 
 
 def _equal_in_a_launch(record: Record) -> dict[str, Any]:
-    """Return the values that have to be equal, as text; paths are left out: a tenant may be given its own."""
+    """Return the values that have to be equal, as text; paths are left out, as a tenant may be given its own."""
     arguments = {name: str(record.arguments.get(name)) for name in EQUAL_ARGUMENTS}
     return {"source": record.version, "unit": record.unit} | arguments
 
@@ -108,7 +108,7 @@ def different_items(launch: Sequence[Record], earlier: Sequence[Record]) -> dict
 
 @launch_rule
 def same_seed(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
-    """Tenants with one seed: they did the very same work, where neighbours do work that is alike."""
+    """Tenants with one seed: they did the very same work, but neighbours should only do similar work."""
     places: dict[int, list[int]] = defaultdict(list)
     for place, record in enumerate(launch):
         if isinstance(seed := record.arguments.get("seed"), int):
@@ -133,7 +133,7 @@ def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
         return {}
     slow, fast = (pick(range(len(launch)), key=lambda place: numbers[place].median) for pick in (min, max))
     worst, best = numbers[slow], numbers[fast]
-    # Both intervals have to be on their side: of few or scattered observations medians differ by chance.
+    # Both intervals have to be on their side: medians of few or scattered observations differ by chance.
     if worst.interval is None or best.interval is None or worst.interval[1] >= LEAST_RATE * best.interval[0]:
         return {}
     ratio = worst.median / best.median
@@ -158,7 +158,7 @@ def no_speed_up(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int
 
 
 def _compared(record: Record, other: Record) -> Finding | None:
-    # Not before: it brings numpy, which a suite does not need until something was measured.
+    # A late import, as it brings numpy, which a suite does not need until something was measured.
     from cotenant.stats.interference import interval_of_quotient
 
     mine, before = record.arguments.get("precision"), other.arguments.get("precision")

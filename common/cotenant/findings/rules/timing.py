@@ -1,4 +1,4 @@
-"""When observations were made, and whether their rate is one rate: beside all tenants, steadily, by one clock."""
+"""The times of observations, and whether their rate is one rate: beside all tenants, steadily, by one clock."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 LEAST_OVERLAP = 0.99
 RESTS, EASES = 0.25, 0.6
-"""Shares of a tenant's own work: one that does less than the first beside others rests. Up to the second other work on
-the machine may have had the processors: on one that was kept busy, honest tenants were seen at 0.61, and at 0.39 over
-half a second."""
+"""Shares of a tenant's own work: a tenant that does less than the first beside others rests. Up to the second other
+work may have had the processors: on a busy machine, honest tenants were seen at 0.61, and at 0.39 over half a
+second."""
 LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
-"""Processors, seconds and a share of time: of less nobody can tell a rest from chance."""
+"""Processors, seconds and a share of time: with less, a rest cannot be told from chance."""
 MOST_STARVED = 0.1
 """The share of time in which a machine that others keep busy may have given a tenant nothing."""
 LATE_S = 1.0
@@ -43,9 +43,9 @@ LEAST_WITH_RARE_NS = 250_000_000
 """On a busy host a few gaps of 50 ms are its scheduler's, and of observations of 10 ms more than half their time."""
 MOST_CLOCK_DIFFERENCE = 0.01
 TIME_SLICE_NS = 2_000_000
-"""For so long, by default, an NVIDIA device works for one of its processes before it turns to the next."""
+"""The default time for which an NVIDIA device works for one of its processes before it turns to the next."""
 LEAST_LEAD = 0.1
-"""Part of a batch: a host that is ahead of its device is so by at least this much when the last batch is issued."""
+"""Part of a batch: a host ahead of its device is so by at least this much when the last batch is issued."""
 LEAST_SLOW_START = 1.02
 MOST_DRIFT, UNLIKELY = 0.01, 0.01
 MANY_OUTLIERS = 0.1
@@ -55,7 +55,7 @@ MOST_WIDTH = 0.5
 
 
 def kept_observations(record: Record) -> list[Observed]:
-    """Return the observations that the record's statistics are of; none where it has no statistics."""
+    """Return the observations behind the record's statistics; none if it has no statistics."""
     return counted(record.observations, record.skip) if record.statistics is not None else []
 
 
@@ -65,26 +65,26 @@ def work_learned(record: Record) -> bool:
 
 
 def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
-    """Return the seconds an item took in each kept observation, and how many of these it was waited for."""
+    """Return the seconds an item took in each kept observation, and the waiting part of these."""
     times, waits = [], []
     for observation in kept_observations(record):
-        assert observation.items  # there are no statistics of anything else
+        assert observation.items  # statistics are only of these
         times.append(observation.took_ns / observation.items / 1e9)
         waits.append(observation.data_wait_ns / observation.items / 1e9)
     return times, waits
 
 
 def moved_by(times: Sequence[float], indices: Collection[int]) -> float | None:
-    """Return how far the median of these times lies from that without those of some `indices`, relative to it.
+    """Return the distance of the median of these times from the median without some `indices`, relative to the latter.
 
-    None where these are all.
+    None if these are all.
     """
     rest = [time for index, time in enumerate(times) if index not in indices]
     return abs(median(times) / median(rest) - 1) if rest else None
 
 
 def audits_after(record: Record) -> dict[int, int]:
-    """Return the nanoseconds of the audits behind so many observations, of those between two of them."""
+    """Return the nanoseconds of audits between two observations, by the number of observations before them."""
     audit = mapping_of(record.observed.get("audit"))
     pairs = zip(list_of(audit.get("after")), list_of(audit.get("cost_ns")), strict=False)
     costs: dict[int, int] = {}
@@ -101,7 +101,7 @@ def neighbour_lost(record: Record) -> Finding | None:
         return None
     return error(
         "Another user of this launch did not finish, so this rate was not measured beside all of them.",
-        "Mend the failed user (its record names the reason) and run the job again.",
+        "Repair the failed user (its record names the reason) and run the job again.",
     )
 
 
@@ -122,8 +122,8 @@ def overlap(record: Record) -> Finding | None:
 
 @record_rule
 def idle_load(record: Record) -> Finding | None:
-    """Tenants that rested while others were observed, and said that they went on: these were measured beside nobody."""
-    # There a rest is told from hunger by its depth and length alone.
+    """Tenants that rested while others were observed, though they claimed to go on: the others lacked neighbours."""
+    # On a busy machine, a rest is told from starvation by its depth and length alone.
     most_work, most_idle = (RESTS, MOST_STARVED) if kept_busy(record) else (EASES, MOST_IDLE)
     idle = {
         seen["tenant"]: work
@@ -142,7 +142,7 @@ def idle_load(record: Record) -> Finding | None:
     return severity(
         f"{'User' if one else 'Users'} {listed(idle)} used {worst.beside:.2f} processors while others were "
         f"observed, and {worst.own:.2f} in {'its' if one else 'their'} own observations: "
-        f"{100 * worst.idle_share:.0f} % of the others' time was beside nobody.",
+        f"{100 * worst.idle_share:.0f} % of the others' time passed without {'it' if one else 'them'}.",
         "Go on with the same steps from t0 until STOP, also in skipped observations and after the last one.",
         value=worst.beside / worst.own,
         effect=worst.idle_share,
@@ -151,7 +151,7 @@ def idle_load(record: Record) -> Finding | None:
 
 @record_rule
 def impossible_observation(record: Record) -> Finding | None:
-    """Observations of which no rate can be made: a wrong number must not look like a number."""
+    """Observations without a possible rate: a wrong number must not look like a number."""
     if not record.completed or not record.observations or record.statistics is not None:
         return None
     total = len(record.observations)
@@ -171,13 +171,13 @@ def impossible_observation(record: Record) -> Finding | None:
     return error(
         f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.took_ns} ns; "
         f"{len(wrong)} of {sum(flags)} kept ones are like this, so there is no rate.",
-        "Count items above zero, and stamp both ends of an observation by one clock that only goes forward.",
+        "Count items above zero, and time both ends of an observation by one monotonic clock.",
     )
 
 
 @record_rule
 def untimed(record: Record) -> Finding | None:
-    """Time between observations that no clock has seen: work may have been moved there, to the neighbours' relief."""
+    """Time between observations that no clock measured: work may have been moved there, to the neighbours' relief."""
     observations = kept_observations(record)
     audits, usual_ns = audits_after(record), _usual_gap_ns(record)
     flags, pairs = counts(record.observations, record.skip), pairwise(record.observations)
@@ -197,8 +197,8 @@ def untimed(record: Record) -> Finding | None:
     with_rare = share > MOST_WITH_RARE and sum(gaps_ns) > LEAST_WITH_RARE_NS
     severity = error if of_usual > MOST_UNTIMED or with_rare else warning
     return severity(
-        f"Between the kept observations lies {100 * share:.0f} % of their time beside audits and the harness: "
-        "no clock has seen it.",
+        f"The pauses between kept observations, audits and the harness not counted, add {100 * share:.0f} % to their "
+        "time: no clock measured them.",
         "Make observations longer (--number), and do nothing between them that belongs to a step.",
         value=share,
         effect=share,
@@ -206,8 +206,8 @@ def untimed(record: Record) -> Finding | None:
 
 
 def _usual_gap_ns(record: Record) -> int:
-    """Return the time between two observations that is the harness's: of who shares a device by turns with turns of
-    the others in it."""
+    """Return the harness's time between two observations; if a device is shared by turns, with turns of the others in
+    it."""
     share = record.share
     turns = 0 if share is None or share.seen != "time" else ASKS_IN_GAP * (share.sharers - 1)
     return GAP_NS * record.sharers + turns * TIME_SLICE_NS
@@ -215,7 +215,7 @@ def _usual_gap_ns(record: Record) -> int:
 
 @record_rule
 def late_observations(record: Record) -> Finding | None:
-    """Observations that ended, as the tenant says, long before it sent them: nobody saw them being made."""
+    """Observations that ended, by the tenant's report, long before it sent them: their making was not witnessed."""
     observations = kept_observations(record)
     if record.rendezvous is None or not observations:
         return None
@@ -235,7 +235,7 @@ def impossible_wait(record: Record) -> Finding | None:
         if not 0 <= row.data_wait_ns <= row.took_ns:
             return error(
                 f"An observation of {row.took_ns / 1e6:.4g} ms waited {row.data_wait_ns / 1e6:.4g} ms for data.",
-                "Sum up the waits inside the observation alone, by the clock that times it.",
+                "Sum up only the waits inside the observation, by the clock that times it.",
             )
     return None
 
@@ -253,7 +253,7 @@ def clocks(record: Record) -> Finding | None:
         return None
     return warning(
         f"Device events differ from the host clock by {100 * (event_ns / host_ns - 1):+.1f} %.",
-        "Make observations longer (--number): launch and synchronisation cost weigh in.",
+        "Make observations longer (--number): the costs of launching and synchronising weigh in.",
         value=event_ns / host_ns - 1,
         effect=abs(event_ns / host_ns - 1),
     )
@@ -279,11 +279,11 @@ def host_bound(record: Record) -> Finding | None:
 
 @record_rule
 def few_observations(record: Record) -> Finding | None:
-    """Too few observations for an interval; of a single one nobody knows whether another would agree."""
+    """Too few observations for an interval; a single one does not show whether another would agree."""
     if record.statistics is None or record.statistics.interval is not None:
         return None
     n, cut = record.statistics.n, record.asked is not None and len(record.observations) < record.asked.repeat
-    # That it is short was asked for, and its tables say that it has no interval.
+    # It was requested to be short, and its tables say that it has no interval.
     asked = cut or record.baseline == "quick"
     severity = error if n == 1 else info if asked else warning
     longer = "--baseline whole" if record.baseline == "quick" else f"a larger {'--budget' if cut else '--repeat'}"
@@ -297,13 +297,13 @@ def few_observations(record: Record) -> Finding | None:
 @record_rule
 def slow_start(record: Record) -> Finding | None:
     """Warm-up counted in: the first kept observations are slower than all that follow."""
-    # Not before: it brings numpy, which a suite does not need until something was measured.
+    # A late import, as it brings numpy, which a suite does not need until something was measured.
     from cotenant.stats import steadiness
 
     times, _ = seconds_per_item(record)
     first = steadiness.slow_start(times)
     slower = median(times[:first]) / median(times[first:]) if first else 1.0
-    # Where the rest goes on falling it is a drift, and that is another rule's to say.
+    # If the rest goes on falling it is a drift, which another rule reports.
     if slower < LEAST_SLOW_START or _drifts(steadiness.drift(times[first:])):
         return None
     skip = record.observations.index(kept_observations(record)[first])
@@ -318,7 +318,7 @@ def slow_start(record: Record) -> Finding | None:
 
 @record_rule
 def drift(record: Record) -> Finding | None:
-    """A rate that rises or falls over a launch, skipped observations included: its median is that of one moment."""
+    """A rate that rises or falls over a launch, skipped observations included: its median is of one moment."""
     from cotenant.stats import steadiness
 
     kept = kept_observations(record)
@@ -339,14 +339,14 @@ def drift(record: Record) -> Finding | None:
         f"The rate drifted by {100 * trend.change:+.1f} % over the launch (Mann-Kendall p = {trend.p:.1g}).",
         "Skip more observations (--skip) if it settles later; else look at clocks, heat and memory over time.",
         value=trend.change,
-        # No moment of a steady trend lies farther from its middle.
+        # No moment of a steady trend is farther from its middle.
         effect=abs(trend.change) / 2,
     )
 
 
 @record_rule
 def wide_interval(record: Record) -> Finding | None:
-    """An interval wider than half the rate: what the median says is not known."""
+    """An interval wider than half the rate: the median is unreliable."""
     if record.statistics is None or record.statistics.interval is None:
         return None
     (low, high), middle = record.statistics.interval, record.statistics.median
@@ -361,8 +361,8 @@ def wide_interval(record: Record) -> Finding | None:
 
 @record_rule
 def outliers(record: Record) -> Finding | None:
-    """Observations that stand far off the others: flagged, never removed. The median hardly feels a few of them; of
-    many, as a neighbour in bursts makes them, the rate over the whole time is another."""
+    """Observations far off the others: flagged, never removed. A few of them hardly move the median; with many, as
+    a neighbour in bursts makes them, the rate over the whole time differs from it."""
     from cotenant.stats import steadiness
 
     times, waits = seconds_per_item(record)
@@ -378,7 +378,7 @@ def outliers(record: Record) -> Finding | None:
         f"the farthest took {farthest:.2f} times the median time"
     )
     if record.sharers > 1:
-        advice = "Make observations longer (--number): its neighbours have turns on its processors, too."
+        advice = "Make observations longer (--number): its neighbours use its processors by turns."
         return info(f"{said}.", advice, value=farthest)
     advice = "See what else ran at that moment: the observations' times are in the record."
     if len(far) <= MANY_OUTLIERS * len(times):
@@ -394,12 +394,12 @@ def outliers(record: Record) -> Finding | None:
 
 
 def _paused(record: Record) -> Finding | None:
-    """Return the finding on a rate over the whole time that is another than the median: each hundredth step saves."""
+    """Return the finding on a rate over the whole time that differs from the median: each hundredth step saves."""
     if record.statistics is None:
         return None
     rate, blocks, rows, rest_s, alone = record.statistics.median, record.blocks, kept_observations(record), 0.0, 1.0
     if blocks is not None and blocks.residents is None and record.kept is not None and "rest" in blocks.spent:
-        # A pause of seconds lies across borders, where nothing is kept; so does all time at rest.
+        # A pause of seconds crosses borders, where nothing is kept; so does all time at rest.
         rows = [row for row in record.observations if row.possible]
         across_ns = sum(row.took_ns for row in rows if row.block is None)
         rest_s, alone = min(across_ns, blocks.spent["rest"].lasted_ns) / 1e9, record.kept.value

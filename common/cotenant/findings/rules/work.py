@@ -1,4 +1,4 @@
-"""Compares the work asked for and credited with the work that ran: precision, seeds, batches, updates, devices."""
+"""Compares the requested and credited work with the work that ran: precision, seeds, batches, updates, devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = "fp32"
 USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
 """A scaler in its steady state doubles its scale every 2000 updates, and may lose the next one."""
 LEAST_BATCH_NS = 1000
-"""A loop that does nothing but ask for a batch takes about as long."""
+"""A loop that does nothing but ask for a batch takes about this long."""
 MOST_RATE = 1e18
 """No computer multiplies so often in a second, and no item takes less than one multiplication."""
 MOST_FASTER = 10
@@ -28,12 +28,12 @@ LATE = 1.1
 
 @record_rule
 def precision(record: Record) -> Finding | None:
-    """The dtype of the heaviest products against the precision asked for."""
+    """The dtype of the heaviest products against the requested precision."""
     requested, dtype = record.arguments.get("precision"), record.observed.get("dtype")
     if dtype is None and isinstance(requested, str) and requested != PLAIN and record.statistics is not None:
         return warning(
-            f"Asked for {requested}, but no product was seen in a step: nothing shows that it ran so.",
-            "Let the benchmark report `observed.dtype`, or leave --precision out where it has no products.",
+            f"Asked for {requested}, but no product was seen in a step: nothing shows the precision it ran in.",
+            "Let the benchmark report `observed.dtype`, or leave --precision out if it has no products.",
         )
     if requested is None or dtype is None or dtype == ("fp16" if requested == "half" else requested):
         return None
@@ -45,7 +45,7 @@ def precision(record: Record) -> Finding | None:
 
 @record_rule
 def products(record: Record) -> Finding | None:
-    """Every product's dtype against the precision asked for, where the heaviest ones' is right."""
+    """Every product's dtype against the requested precision, if the heaviest ones' is right."""
     requested, seen = record.arguments.get("precision"), record.observed.get("products")
     wanted = "fp16" if requested == "half" else requested
     if not isinstance(seen, dict) or record.observed.get("dtype") != wanted:
@@ -57,7 +57,7 @@ def products(record: Record) -> Finding | None:
     # On a processor that is torch's choice, and no rate is near a peak there.
     severity = info if record.observed.get("device") == "cpu" else warning
     return severity(
-        f"Asked for {requested}, but not all products of a step ran so ({ran}).",
+        f"Asked for {requested}, but not all products of a step ran in it ({ran}).",
         "See which part of the step leaves autocast; compare with rates of the same mixture alone.",
     )
 
@@ -73,13 +73,13 @@ def flops_closed(record: Record) -> Finding | None:
     return warning(
         f"{counted:.4g} operations were counted on a step, and its closed form is {closed:.4g}: "
         f"{counted / closed:.3g} times as many.",
-        "See what the step leaves out, pads or computes again, or mend the benchmark's `flops`.",
+        "See what the step leaves out, pads or computes again, or correct the benchmark's `flops`.",
     )
 
 
 @record_rule
 def mfu_impossible(record: Record) -> Finding | None:
-    """A rate that the device cannot have had: operations were credited that did not run."""
+    """A rate that is impossible for the device: operations were credited that did not run."""
     if (excess := _above_peak(record)) is None or excess[1] <= 1:
         return None
     return error(
@@ -95,7 +95,7 @@ def mfu_above_peak(record: Record) -> Finding | None:
         return None
     sentence, least = excess
     return warning(
-        f"{sentence} Its convolutions can be done with a quarter of the products that are counted: {least:.2f} then.",
+        f"{sentence} Its convolutions may need only a quarter of the counted products: {least:.2f} then.",
         "None is needed if a profile shows convolutions by Winograd's algorithm or FFT; else see what did not run.",
     )
 
@@ -118,7 +118,7 @@ def credited(record: Record) -> Finding | None:
     differences = list_of(mapping_of(record.observed.get("audit")).get("differences"))
     if record.statistics is not None and differences:
         return error(
-            f"A step between observations was other work than the warm-up's: {'; '.join(map(text_of, differences))}.",
+            f"A step between observations did other work than the warm-up: {'; '.join(map(text_of, differences))}.",
             "Let every step do the same work, or count in `items` what it did.",
         )
     expected, ran = (record.observed.get(name) for name in ("updates_credited", "updates"))
@@ -136,35 +136,35 @@ def credited(record: Record) -> Finding | None:
 
 @record_rule
 def uneven_work(record: Record) -> Finding | None:
-    """Steps that differ in their work without saying so: the operations of one tell nothing of the others."""
+    """Steps that differ in their work without saying so: the operations of one say nothing about the others."""
     audit = mapping_of(record.observed.get("audit"))
     if record.statistics is None or audit.get("even") is not False or audit.get("differences") or audit.get("uneven"):
         return None
     return info(
-        "Some of the steps that were watched did other work than the warm-up's, so no operations are credited.",
-        "Set `run.uneven = True` where steps differ.",
+        "Some audited steps did other work than the warm-up, so no operations are credited.",
+        "Set `run.uneven = True` if steps differ.",
     )
 
 
 @record_rule
 def unaudited(record: Record) -> Finding | None:
-    """A program whose loop is its own, and not that of cotenant.bench: its clock, items and steps are its own word."""
+    """A program with its own loop instead of cotenant.bench's: its clock, items and steps are unverified."""
     if record.statistics is None or record.audited:
         return None
     return info(
-        "This program times itself: nobody has audited that its steps did the work that it counts.",
+        "This program times itself: no audit shows that its steps did the work that it counts.",
         "Write it on cotenant.bench (./run.sh new), or quote its number as its author's word.",
     )
 
 
 @record_rule
 def other_steppers(record: Record) -> Finding | None:
-    """A program of `exec` of which one process is counted, and others train as well."""
+    """A program of `exec` with one counted process, while others train as well."""
     others = record.observed.get("other_steppers")
     if not isinstance(others, int) or others < 1:
         return None
     return warning(
-        f"{many(others, 'further process')} of this program stepped an optimizer: nobody counts their steps.",
+        f"{many(others, 'further process')} of this program stepped an optimizer: their steps are not counted.",
         "Let one process train, or start ranks by torchrun, whose rank 0 counts.",
     )
 
@@ -186,12 +186,12 @@ def skipped_updates(record: Record) -> Finding | None:
 
 @record_rule
 def batch_rows(record: Record) -> Finding | None:
-    """The counted items against those asked for: `number` batches of `batch_size` rows in every observation."""
+    """The counted items against the requested ones: `number` batches of `batch_size` rows in every observation."""
     number, batch_size = record.arguments.get("number"), record.arguments.get("batch_size")
     if record.observed.get("item_is_row") is not True or not isinstance(number, int) or not isinstance(batch_size, int):
         return None
     observations, rows = kept_observations(record), number * batch_size
-    # Behind a full first batch the last one of each epoch may be partial.
+    # After a full first batch the last one of each epoch may be partial.
     least = 1 if record.observed.get("rows") == batch_size else rows
     others = [row for row in observations if not row.items or not least <= row.items <= rows]
     if not others:
@@ -199,7 +199,7 @@ def batch_rows(record: Record) -> Finding | None:
     return error(
         f"{number} batches of {batch_size} rows are {rows}, and an observation counts "
         f"{others[0].items:g} ({len(others)} of {len(observations)} are like this).",
-        "Let every batch hold --batch-size rows, or define `items` where an item is something else.",
+        "Let every batch hold --batch-size rows, or define `items` if an item is something else.",
     )
 
 
@@ -219,7 +219,7 @@ def pace(record: Record) -> Finding | None:
     severity = error if shortest_ns < LEAST_BATCH_NS else warning
     if shortest_ns < LEAST_BATCH_NS:
         sentence = f"A batch took {shortest_ns:.3g} ns: that is the cost of a loop that does nothing."
-    # Of shared processors the warm-up may have had an equal share, and this observation, for once, all.
+    # The warm-up may have had an equal share of shared processors, and this observation all of them.
     elif warm_up_ns > MOST_FASTER * residents * batch_ns:
         batch_ms, times = batch_ns / 1e6, warm_up_ns / batch_ns
         sentence = f"A batch took {batch_ms:.3g} ms, and the fastest step of the warm-up {times:.0f} times as long."
@@ -245,7 +245,7 @@ def impossible_rate(record: Record) -> Finding | None:
 
 @record_rule
 def seed(record: Record) -> Finding | None:
-    """The seed on the tenant's command line, against the one that it says it had."""
+    """The seed on the tenant's command line, against the seed that it reports."""
     requested, seen = _flag(record, "--seed"), record.arguments.get("seed")
     if not isinstance(seen, int) or not requested.isdecimal() or int(requested) == seen:
         return None
@@ -257,9 +257,9 @@ def seed(record: Record) -> Finding | None:
 
 @record_rule
 def devices_unused(record: Record) -> Finding | None:
-    """A tenant that trained on fewer devices than its slice has, without having been told to."""
+    """A tenant that trained on fewer devices than its slice has, without a request to."""
     there, used = len(record.isolation.planned.get("accelerators", [])), record.devices
-    # A program that ran on the processor has a finding of its own, or was asked to.
+    # A program that ran on the processor has a finding of its own, or was requested to.
     if used >= there or record.observed.get("device") == "cpu" or _flag(record, "--devices") == str(used):
         return None
     return warning(
@@ -270,7 +270,7 @@ def devices_unused(record: Record) -> Finding | None:
 
 
 def _flag(record: Record, flag: str) -> str:
-    """Return the last value of a flag among the command's words, also where a shell has them as one."""
+    """Return the last value of a flag among the command's words, even if a shell has them as one."""
     return value_behind(" ".join(record.command).split(), flag)
 
 
@@ -284,17 +284,17 @@ def no_loss(record: Record) -> Finding | None:
 
 @record_rule
 def budget(record: Record) -> Finding | None:
-    """A budget of time gives a launch less work than was asked for, and cannot always be kept."""
+    """A budget of time gives a launch less work than requested, and cannot always be kept."""
     budget_s, requested, given = record.isolation.policies.get("budget_s"), record.asked, record.given
     if not isinstance(budget_s, float) or requested is None or given is None:
         return None
-    # A quick baseline is short because that was asked for, and is labelled so.
+    # A quick baseline is short on request, and is labelled so.
     if not record.completed or not record.observations or record.baseline == "quick":
         return None
     if record.blocks is not None:
         return info(f"A budget of {budget_s:g} s has room for {many(record.blocks.rounds, 'round')} of blocks.")
     if record.mix:
-        # A mix ends all at once, whatever it has given.
+        # A mix ends all at once, whatever its amounts.
         given = replace(given, repeat=len(record.observations))
     took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - sum(audits_after(record).values())
     took_s, made = took_ns / 1e9, len(record.observations)
@@ -310,7 +310,7 @@ def budget(record: Record) -> Finding | None:
         else:
             after = f"{many(made, 'observation')} and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
-        # It was asked for.
+        # It was requested.
         return info(sentence, "Give a larger --budget, or a smaller batch.")
     if given.batches >= requested.batches:
         return None
@@ -338,4 +338,4 @@ def until_interval(record: Record) -> Finding | None:
         by += " or the slowest of its mix" if record.mix else ""
         sentence = f"{by} ended them after {made} of {given.repeat}: such an interval covers less than it says."
     severity = warning if early else info
-    return severity(sentence, "Run without it where an interval is to be published." if early else "")
+    return severity(sentence, "Run without it if an interval is to be published." if early else "")

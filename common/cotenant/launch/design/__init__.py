@@ -1,1 +1,1 @@
-"""Designs of launches by blocks: which tenants run beside each other, in which order, and what that shows."""
+"""Designs of launches by blocks: the tenants that run beside each other, their order, and the results of that."""

@@ -36,15 +36,15 @@ WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 PAIRED = 0.9
 """Share of a launch's remaining time, once steps are timed, that its pairs may take."""
 DUET_BUDGET_NS, MOST_DUET_NS = 8_000_000_000, 60_000_000_000
-"""The default time of a duet, and of one whose steps leave no time for the fewest rounds within it."""
+"""The default time of a duet, and the time if steps leave none for the fewest rounds within the default."""
 LEAST_DUET_ROUNDS = 4
-"""A duet has several launches, over which its interval is."""
+"""A duet has several launches, over which its interval is computed."""
 MOST_DUET_ROUNDS = 2000
 """Some forty minutes: a difference that needs more rounds is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5
 TOO_LONG = 5
 """A side of a duet may have warmed up while others kept its processors busy: steps that leave no time for the fewest
-rounds are taken for so many times shorter."""
+rounds are assumed to be this many times shorter."""
 Pair = tuple[int, int]
 Searcher = CrowdSearch | SteadyCrowd
 """Decides how many users run beside each other in each round."""
@@ -66,7 +66,7 @@ ALL_AT_ONCE = AllAtOnce()
 
 @dataclass(frozen=True)
 class InBlocks(Design):
-    """In each round every tenant is alone once, between turns of all. The last turn is one of all."""
+    """In each round every tenant is alone once, between turns of all; the last turn is of all."""
 
     def plan(self, room: Room) -> DesignPlan | str:
         round_ns = room.tempo.round_ns(cycles(room.everybody, random.Random(0)))
@@ -123,7 +123,7 @@ class InPairs(Design):
         return Round(0, [Turn(ALL, room.everybody), *alone], room.tempo, counts=False)
 
     def _rounds(self, room: Room, opening: Round) -> Rounds:
-        """Go by the steps of each alone: before GO tenants warmed up beside those of the other slot.
+        """Use the steps of each alone: before GO tenants warmed up beside those of the other slot.
 
         A tenant so slow that the fewest rounds take more than the time left meets no other: it would cost the others
         their rounds.
@@ -162,9 +162,9 @@ def walks(pairs: Sequence[Pair], chance: random.Random) -> list[Turn]:
 
 
 def trails(pairs: Sequence[Pair], chance: random.Random) -> Iterator[list[int]]:
-    """Yield walks over tenants in which each pair is once next to each other, in a new random order.
+    """Yield walks over tenants in which each pair is adjacent once, in a new random order.
 
-    There are few: a walk begins at a tenant with an odd number of pairs left, while there are such tenants.
+    They are few: a walk begins at a tenant with an odd number of pairs left, while there are such tenants.
     """
     left: dict[int, list[int]] = defaultdict(list)
     for first, second in pairs:
@@ -239,10 +239,10 @@ class InDuet(Design):
 
 @dataclass(frozen=True)
 class InCrowds(Design):
-    """In each round a searcher says how many tenants, the first ones, run beside each other; each of them runs alone
-    once, between turns of them all.
+    """In each round a searcher sets how many tenants, the first ones, run beside each other; each of them runs alone
+    once, between turns of all of them.
 
-    A user's value in a round is the logarithm of the share that it keeps of its rate alone or, with `of_rates`, of its
+    A user's value in a round is the logarithm of its retained rate (together over alone) or, with `of_rates`, of its
     rate.
     """
 
@@ -262,7 +262,7 @@ class InCrowds(Design):
         return DesignPlan(self._rounds(room, tempo, budget_ns), tempo, budget_ns, len(room.steps_ns) * budget_ns)
 
     def _rounds(self, room: Room, tempo: Tempo, budget_ns: int) -> Rounds:
-        """Go by the steps of the first and the last tenant alone, which may run different jobs; the others are taken to
+        """Use the steps of the first and the last tenant alone, which may run different jobs; the others are assumed to
         be as fast as the first."""
         everybody = [*room.everybody]
         alone = (Turn(ONLY, {tenant: HOME}) for tenant in dict.fromkeys((everybody[0], everybody[-1])))

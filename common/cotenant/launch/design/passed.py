@@ -25,7 +25,7 @@ HOME = -1
 class Block:
     """A turn of a launch: the tenants that are `awake` in it, and the slot of each.
 
-    `left_out_ns` is the time at its begin that does not count, for each of them. Nothing in it counts without `counts`.
+    `left_out_ns` is the time at its start that does not count, for each of them. Without `counts` nothing counts.
     """
 
     index: int
@@ -52,7 +52,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of an observation: its block, and that one's kind and round; None and "" if it crosses a border."""
+    """The place of an observation: its block, and the block's kind and round; None and "" if it crosses a border."""
 
     block: int | None = None
     kind: Kind | Literal[""] = ""
@@ -114,8 +114,8 @@ def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class SeenSoFar:
-    """The blocks of a launch so far, with the one that ends now, and each tenant's observations, of so many steps
-    (`numbers`), in order of time."""
+    """The blocks of a launch so far, including the one that ends now, and each tenant's observations, in order of time;
+    `numbers` has the steps in an observation of each tenant."""
 
     passed: Sequence[Passed]
     rows: Mapping[int, Sequence[Observed]]

@@ -1,7 +1,7 @@
 """The parts of all designs: turns, rounds and their tempo, the room of a launch, and the interface of a design.
 
-A design is a generator of rounds, which gets what the launch has shown after each. Everything here is pure: the
-conductor freezes, moves and thaws.
+A design is a generator of rounds, which is sent the blocks and observations so far after each. Everything here is
+pure: the conductor freezes, moves and thaws.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MEASURED_NS = 200_000_000
 STEPS_IN_A_BLOCK = 10
 OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
-"""The times that are left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
-on, and after a thaw on devices, or a freeze on shared ones, where the queue of a frozen tenant still runs."""
+"""The times left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went on, and
+after a thaw on devices, or a freeze on shared ones, as the queue of a frozen tenant still runs."""
 BESIDE_AFTER_THAW_NS = 1_000_000_000
-"""The time that all leave out of a turn of all into which one is thawed. A processor that rested runs slowly for 0.4 s
-if its neighbours rest, and for up to a second if they are busy (docs/method-details.md)."""
+"""The time that all leave out of a turn of all after one of them was thawed. A processor that rested runs slowly for
+0.4 s if its neighbours rest, and for up to a second if they are busy (docs/method-details.md)."""
 OPENING_NS = 500_000_000
 """The most time, beside a step, of a block that does not count: it only times steps."""
 BUDGET_NS = 7_500_000_000
@@ -37,8 +37,8 @@ BUDGET_NS = 7_500_000_000
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The tenants of a block, each with its slot: `all` that run beside each other, `only` one, or the half of a duet
-    whose `turn` it is."""
+    """The tenants of a block, each with its slot: `all` beside each other, `only` one, or the half of a duet whose
+    `turn` it is."""
 
     kind: Kind
     awake: Mapping[int, int]
@@ -61,13 +61,13 @@ class Tempo:
     def left_out_ns(self, turn: Turn, ran: Mapping[int, int]) -> dict[int, int]:
         """Return the nanoseconds that each tenant leaves out of a turn, by the slots of the tenants that ran before it.
 
-        On a shared device what frozen tenants had queued runs beside those that are awake now.
+        On a shared device the queued work of frozen tenants runs beside the tenants that are awake now.
         """
         after_thaw_ns = AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS
         held = ran.keys() - turn.awake.keys()
         queued_ns = AFTER_THAW_ON_DEVICES_NS + self._step_ns(held) if held and self.on_devices > 1 else 0
         goes_on = {tenant: ran.get(tenant) == slot for tenant, slot in turn.awake.items()}
-        # Between the halves of a duet what is slow after a thaw cancels.
+        # Between the halves of a duet the slowness after a thaw cancels.
         beside_ns = BESIDE_AFTER_THAW_NS if turn.kind == ALL and not all(goes_on.values()) else 0
         return {
             tenant: max(
@@ -91,7 +91,7 @@ class Tempo:
         return sum(self.lasting_ns(turn, before.awake) for before, turn in pairs)
 
     def timed(self, seen: SeenSoFar, usual: Mapping[int, int] | None = None) -> Tempo:
-        """Return the tempo by the steps of tenants alone; those of others are the `usual` ones."""
+        """Return the tempo by the steps of tenants alone; other tenants have the `usual` ones."""
         return replace(self, steps_ns={**(usual or self.steps_ns), **seen.steps_alone_ns()})
 
     def _step_ns(self, awake: Collection[int]) -> int:
@@ -125,11 +125,11 @@ class Round:
 
 
 Rounds = Generator[Round, SeenSoFar, bool]
-"""The rounds of a launch, each after what has been seen so far; they return whether they were all that were planned."""
+"""The rounds of a launch; each is sent the blocks and observations so far. They return whether all were made."""
 
 
 def blocks_of(rounds: Rounds) -> Generator[Block, SeenSoFar, bool]:
-    """Yield the blocks of these rounds, each after what has been seen so far; return what the rounds return."""
+    """Yield the blocks of these rounds, and send on the blocks and observations so far; return the rounds' result."""
     index, ran, made = 0, None, next(rounds)
     while True:
         for turn in made.turns:
@@ -162,7 +162,7 @@ class Room:
         return dict.fromkeys(sorted(self.steps_ns), HOME)
 
     def is_enough(self, seen: SeenSoFar) -> bool:
-        """Return whether everybody's interval is narrow enough."""
+        """Return whether all intervals are narrow enough."""
         return self.narrow is not None and seen.is_narrow(self.narrow)
 
     @property
@@ -173,9 +173,9 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class DesignPlan:
-    """A launch's rounds, the tempo by which observations are made, and the time expected.
+    """A launch's rounds, the tempo by which observations are made, and the expected time.
 
-    `awake_ns` is the most time of it that a tenant is awake.
+    `awake_ns` is the most time in it that a tenant is awake.
     """
 
     rounds: Rounds
@@ -193,7 +193,7 @@ class DuetPlace:
 
     @property
     def half(self) -> int:
-        """The half, 0 or 1, with which it is awake: in slices with odd numbers B is in the half of A in the others."""
+        """The half, 0 or 1, with which it is awake: in odd slices B is in the half that has A of the even ones."""
         return (self.side == "B") ^ (self.slice % 2)
 
 
@@ -203,7 +203,7 @@ class Design:
     takes_turns: ClassVar[bool] = True
     """Whether it has blocks."""
     failure: ClassVar[str] = ""
-    """The sentence with which a launch ends that cannot have them, with {why}; "" if it goes on without blocks."""
+    """The sentence, with {why}, that ends a launch that cannot have blocks; "" if it goes on without them."""
     has_parts: ClassVar[bool] = False
     """Whether different tenants meet in different blocks, so that each meeting has its own records."""
     refusal: str = ""
@@ -244,7 +244,7 @@ def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
     """Return the turns of a round: each tenant of `there` alone once, in random order, after turns of them all.
 
     Between two of these are a few turns alone. A tenant that ran just before a block goes on into it, which is faster
-    than a thaw: with up to four tenants that happens as often before its blocks alone as before those of all.
+    than a thaw: with up to four tenants that happens as often before its blocks alone as before the blocks of all.
     """
     order = chance.sample([*there], len(there))
     parts = math.ceil(len(order) / MOST_APART)
@@ -253,8 +253,8 @@ def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
 
 
 def rounds_within(budget_ns: int, round_ns: int, others_ns: int, least: int, most: int) -> int | None:
-    """Return how many rounds after the warm-up fit a budget beside other blocks, at least `least`; None if these take
-    over twice as long."""
+    """Return the number of rounds after the warm-up that fit a budget beside other blocks, at least `least`; None if
+    `least` rounds take over twice as long."""
     least_ns = (least + WARM_UP_ROUNDS) * round_ns + others_ns
     if least_ns > 2 * budget_ns:
         return None
@@ -262,5 +262,5 @@ def rounds_within(budget_ns: int, round_ns: int, others_ns: int, least: int, mos
 
 
 def too_long(room: Room, least: int) -> str:
-    """Return the reason for which `rounds_within` has found none."""
+    """Return the reason why `rounds_within` found none."""
     return f"{least} rounds of steps of {max(room.steps_ns.values()) / 1e9:.2g} s take more than twice the budget"

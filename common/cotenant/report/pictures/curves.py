@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
 from cotenant.report.capacity import SHOWN
+from cotenant.report.kept import kept_fields, kept_of
 from cotenant.report.pictures.canvas import (
     ACCENT,
     INK,
@@ -27,7 +28,7 @@ from cotenant.report.pictures.canvas import (
 )
 from cotenant.report.pressure import PressureCurve
 from cotenant.report.scaling import ScalingPoint
-from cotenant.report.share import SharePoint
+from cotenant.report.view import Row
 from cotenant.results.drawn import MeterSpread
 from cotenant.stats.capacity import Carried
 
@@ -165,7 +166,7 @@ def over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], na
     axes = axes_of(1.75, bottom=0.42, width=2.6, left=0.5)
     axes.axhline(1, color=LINE, linewidth=1.4)
     for each in curves:
-        is_naive = each.conditions.isolation == "none"
+        is_naive = each.isolation == "none"
         x = [0.0, *(point.achieved for point in each.points)]
         # Beside a resting neighbour the share is 1 by definition; at other levels a missing interval leaves a gap.
         bands = [(1.0, 1.0), *(point.kept.interval or (math.nan, math.nan) for point in each.points)]
@@ -182,7 +183,7 @@ def over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], na
     axes.set_xlim(-0.03 * most, 1.04 * most)
     ticks(axes.xaxis, 4, EngFormatter(sep="").format_eng if most >= 1000 else "{:g}".format)
     ticks(axes.yaxis, 4, whole_percent)
-    axes.set_xlabel(f"{curves[0].conditions.unit}/s of the neighbour")
+    axes.set_xlabel(f"{curves[0].unit}/s of the neighbour")
     return svg(axes, name)
 
 
@@ -192,24 +193,25 @@ STYLES = [(mark, fill, line) for fill, line in ((ACCENT, "-"), (PAPER, DASHED)) 
 MEASURES = {"stp": "STP", "antt": "ANTT", "worst_slowdown": "worst slowdown"}
 
 
-def signs(points: Sequence[SharePoint]) -> dict[str, str]:
+def signs(points: Sequence[Row]) -> dict[str, str]:
     """Return the sign of each mode in the pictures of these points; those beyond the last share it."""
-    modes = dict.fromkeys(point.mode for point in points)
+    modes = dict.fromkeys(point["mode"] for point in points)
     return {mode: SIGNS[min(at, len(SIGNS) - 1)] for at, mode in enumerate(modes)}
 
 
-def worth(points: Sequence[SharePoint], measure: str, name: str) -> Markup | None:
+def worth(points: Sequence[Row], measure: str, name: str) -> Markup | None:
     """Return one of MEASURES over K; None below two known points. The dotted line is for users that take turns."""
-    known = [point for point in points if point.measures is not None]
+    known = [point for point in points if point["stp"] is not None]
     if len(known) < 2:
         return None
     axes = axes_of(2.0, bottom=0.42, width=2.8, left=0.42)
-    users = sorted({point.sharers for point in known})
-    turns = {point.sharers: point.devices if measure == "stp" else point.sharers for point in known}
+    users = sorted({point["sharers"] for point in known})
+    turns = {point["sharers"]: point["devices" if measure == "stp" else "sharers"] for point in known}
     axes.plot(users, [turns[k] for k in users], color=SOFT, linewidth=0.9, linestyle=(0, (1, 1.6)))
     for mode, sign in signs(points).items():
         mark, fill, line = STYLES[SIGNS.index(sign)]
-        at = [(point.sharers, getattr(point.measures, measure)) for point in known if point.mode == mode]
+        of_mode = [point for point in known if point["mode"] == mode]
+        at = [(point["sharers"], value) for point in of_mode if (value := kept_of(point, kept_fields(measure)))]
         for k, value in at:
             if value.interval is not None:
                 axes.plot([k, k], value.interval, color=INK, linewidth=0.9)

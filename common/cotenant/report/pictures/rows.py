@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 
 from cotenant.report.answer import NAMED, JobShares
 from cotenant.report.beside import MixBlock
-from cotenant.report.interference import InterferenceBlock
+from cotenant.report.kept import kept_fields, kept_of
+from cotenant.report.kept_rows import VALUE
 from cotenant.report.pictures.canvas import (
     ACCENT,
     INK,
@@ -32,6 +33,7 @@ from cotenant.report.pictures.canvas import (
     ticks,
     whole_percent,
 )
+from cotenant.report.view import Row
 from cotenant.text import printable
 
 LETTER, MARGIN = 0.066, 0.15
@@ -139,10 +141,10 @@ def ratios(lines: Sequence[Ratio], margin: float, name: str) -> Markup:
 
 def progress_bars(block: MixBlock, name: str) -> Markup | None:
     """Return the bars in the tenants' order; None where no tenant's progress is known."""
-    known = [(tenant, tenant.progress) for tenant in block.tenants if tenant.progress is not None]
+    known = [(user, kept) for user in block.users if (kept := kept_of(user, VALUE)) is not None]
     if not known:
         return None
-    axes = _rows((f"{tenant.tenant} {tenant.job}" for tenant, _ in known), height=0.26, right=0.5, left=LEFT)
+    axes = _rows((f"{user['tenant']} {user['job']}" for user, _ in known), height=0.26, right=0.5, left=LEFT)
     most = 1.05
     for y, (_, progress) in enumerate(known):
         boxes(axes, [(0.0, progress.value)], y, 0.62, facecolor=ACCENT, alpha=0.55)
@@ -151,25 +153,27 @@ def progress_bars(block: MixBlock, name: str) -> Markup | None:
             most = max(most, min(MOST, ends[1]))
         most = max(most, progress.value)
         beside(axes, y, whole_percent(progress.value))
-    for entitlement in sorted({tenant.entitlement for tenant, _ in known}):
+    for entitlement in sorted({user["entitlement"] for user, _ in known}):
         axes.axvline(entitlement, color=INK, linewidth=1.0)
     axes.set_xlim(0, most + 0.02)
     axes.xaxis.set_major_formatter(lambda value, _: whole_percent(value))
     return svg(axes, name)
 
 
-def kept(block: InterferenceBlock, name: str) -> Markup | None:
+def kept(rows: Sequence[Row], name: str) -> Markup | None:
     """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well.
 
     None, too, where no job ran without slices: the chart on top of the page shows the shares kept in them.
     """
-    lines = [line for line in block.lines if line.tenant is None and (line.kept or line.unsliced_kept)]
-    if len(lines) < 2 or not any(line.unsliced_kept for line in lines):
+    nodes = [row for row in rows if row.get("user") == "all"]
+    both = {row["job"]: [kept_of(row, kept_fields(name)) for name in ("kept", "unsliced_kept")] for row in nodes}
+    lines = {job: shares for job, shares in both.items() if any(shares)}
+    if len(lines) < 2 or not any(unsliced for _, unsliced in lines.values()):
         return None
-    axes = bands([printable(line.job)[:14] for line in lines])
+    axes = bands([printable(job)[:14] for job in lines])
     axes.axvline(1, color=LINE, linewidth=1.4)
-    for at, line in enumerate(lines):
-        for share, y, fill in ((line.kept, at - 0.12, ACCENT), (line.unsliced_kept, at + 0.12, PAPER)):
+    for at, shares in enumerate(lines.values()):
+        for share, y, fill in zip(shares, (at - 0.12, at + 0.12), (ACCENT, PAPER), strict=True):
             if share is None:
                 continue
             if share.interval is not None:

@@ -1,4 +1,4 @@
-"""The ceiling of input: one file read from its begin to its end, over and over. Nothing is trained.
+"""The ceiling of input: one file read from beginning to end, over and over. Nothing is trained.
 
 python main.py --size-mib 256 [--cold]
 """

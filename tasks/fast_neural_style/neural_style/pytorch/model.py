@@ -89,7 +89,7 @@ class Gram(torch.autograd.Function):
     """The Gram matrices (batch, c, c) of rows (batch, c, n), divided by c n, in fp32.
 
     The product itself divides, since the sums over a picture and their gradients exceed fp16. The backward pass needs
-    one product, where autograd would use two, because both factors are the same.
+    one product, autograd would use two: both factors are the same.
     """
 
     @staticmethod

@@ -15,7 +15,7 @@ from cotenant.layers.data import scattered
 
 FEATURES, CLASSES = 100, 47
 SHOWN = 4.0
-"""The mean of the one feature of a node that shows its class; that of the others is 0."""
+"""The mean of the one feature of a node that shows its class; the others have mean 0."""
 DRAWN_AT_ONCE = 2**22  # neighbours
 
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -25,7 +25,7 @@ class Graph:
     """A directed graph in compressed sparse rows; n nodes, e edges.
 
     The node of rank r (from 1) has degree / 2 * sqrt(n / r) neighbours, which are drawn in proportion to theirs: the
-    degrees of a network that grows by preferential attachment (Barabasi and Albert 1999), whose tail falls as
+    degrees of a network that grows by preferential attachment (Barabasi and Albert 1999), with a tail that falls as
     degree ** -3. Ranks are scattered over the nodes, so that nodes of high degree are not neighbours in memory.
     """
 
@@ -58,7 +58,7 @@ class GraphSAGE(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(2 * into, out) for into, out in pairwise(widths))
 
     def forward(self, x_nf: torch.Tensor) -> torch.Tensor:
-        """Return logits (seeds, classes) from the features of the nodes of all hops, those of the seeds first."""
+        """Return logits (seeds, classes) from the features of the nodes of all hops, the seeds' first."""
         sizes = [*hops(1, self.fan_out)]
         seeds = len(x_nf) // sum(sizes)
         for depth, layer in enumerate(self.layers):

@@ -1,4 +1,4 @@
-"""Image classification by any classifier of torchvision; ResNet-101 (He et al. 2015) where none is named.
+"""Image classification by any classifier of torchvision; by default ResNet-101 (He et al. 2015).
 
 python main.py --arch resnet101 --batch-size 64 [workspace/data/ImageNet/train --workers 8]
 """

@@ -1,4 +1,4 @@
-"""How a classifier's training scales over devices and nodes: random images that are resident, or files, as it is asked.
+"""The scaling of a classifier's training over devices and nodes, on resident random images or on files.
 
 python main.py --network resnet101 --batch-size 128        (one device; run.sh --devices 4 starts four)
 """
@@ -22,7 +22,7 @@ class Scaling(Distributed):
     item = "image"
     same_shapes = True
     fast_channels_last = True
-    # The flags of Horovod's synthetic benchmark, which Ray's copies. Those warm up for a number of batches, the harness
+    # The flags of Horovod's synthetic benchmark, copied by Ray's. Both warm up for a number of batches, the harness
     # until steps are steady.
     aliases: ClassVar[dict[str, str]] = {
         "--model": "--network",

@@ -17,7 +17,7 @@ BALANCE = 0.01
 
 
 class Experts(nn.Module):
-    """Gated layers; a router chooses some for each token. The tokens of one expert are one product of a grouped one."""
+    """Gated layers; a router chooses some for each token. The tokens of one expert are one product in a grouped one."""
 
     def __init__(self, size: DecoderSize, experts: int, active: int) -> None:
         super().__init__()

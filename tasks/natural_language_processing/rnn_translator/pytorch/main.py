@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 class Translator(Distributed):
-    """One step = one Adam update on sentence pairs of similar length, every target word predicted from those before."""
+    """One step = one Adam update on pairs of similar length; each target word is predicted from earlier ones."""
 
     item = "sentence pair"
     replicable = False  # Sentences are columns of a batch.
@@ -61,8 +61,8 @@ class Translator(Distributed):
     def batches(self, run: Run) -> Iterator[Batch]:
         rng = np.random.default_rng(run.seed)
         if self.data is None:
-            # The middle bucket: its sentences are as long as those of all buckets on average. Their lengths are the
-            # same for every seed, so that all tenants do equal work.
+            # The middle bucket: its mean length is the mean length of all buckets. The lengths are the same for
+            # every seed, so that all tenants do equal work.
             length_b = np.linspace(21, 30, self.batch_size).round().astype(np.int64)
             sides = [(zipf(rng, self.words, (30, self.batch_size)), rng.permutation(length_b)) for _ in "st"]
             self.tell_tokens(run, sum(float(length_b.mean()) + 1 for _, length_b in sides))
@@ -78,7 +78,7 @@ class Translator(Distributed):
         return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
 
     def tell_tokens(self, run: Run, of_pair: float) -> None:
-        """Record the tokens of an item, unless items are tokens, whose rate must not be multiplied again."""
+        """Record the tokens of an item, unless items are tokens: their rate must not be multiplied again."""
         if self.count == "pairs":
             run.metrics["tokens_per_item"] = of_pair
 
@@ -116,7 +116,7 @@ def zipf(rng, words, shape):
 
 
 def framed(words_tb, length_b):
-    """Return each sentence's words, EOS behind the last of them, and padding to the length of the longest."""
+    """Return each sentence's words, EOS after the last one, and padding to the length of the longest."""
     position_t = np.arange(length_b.max() + 1)[:, None]
     words_tb = np.pad(words_tb, ((0, 1), (0, 0)))[: len(position_t)]
     return np.where(position_t < length_b, words_tb, np.where(position_t == length_b, EOS, PAD)).astype(np.int64)

@@ -89,7 +89,7 @@ class Attention(nn.Module):
         self.g = nn.Parameter(torch.empty(1))
 
     def begin(self) -> None:
-        """Set g and b to where the published normalisation begins."""
+        """Set g and b to the start values of the published normalisation."""
         nn.init.constant_(self.g, self.v.numel() ** -0.5)
         nn.init.zeros_(self.query.bias)
 

@@ -1,4 +1,4 @@
-"""Transformer-XL: causal attention over the words at hand and the states kept of those before, by distance.
+"""Transformer-XL: causal attention over the present words and the kept states of earlier ones, by distance.
 
 Dai et al. 2019, "Transformer-XL: attentive language models beyond a fixed-length context". Shapes: b batch, t target
 positions, m positions of the memory, k = m + t, w width, n heads, d units of one head, v words.
@@ -76,7 +76,7 @@ class Memory(nn.Module):
 
 
 class Layer(nn.Module):
-    """Relative attention, then two products at each position; a norm behind each residual."""
+    """Relative attention, then two products at each position; a norm after each residual."""
 
     def __init__(self, width: int, heads: int, inner: int, dropout: float, attention_dropout: float) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ def shifted(score: torch.Tensor) -> torch.Tensor:
 
 
 def unshifted_mask(memory: int, target: int) -> torch.Tensor:
-    """Return (t, k + 1) numbers that are, once shifted, minus infinity behind each position and 0 up to it."""
+    """Return (t, k + 1) numbers that are, once shifted, minus infinity after each position and 0 up to it."""
     row_t1, column_k = torch.arange(target).unsqueeze(1), torch.arange(memory + target + 1)
     return torch.zeros(target, memory + target + 1).masked_fill(row_t1 + column_k < target, -torch.inf)
 

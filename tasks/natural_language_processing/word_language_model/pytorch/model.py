@@ -29,7 +29,7 @@ class Recurrent(nn.Module):
         nn.init.uniform_(self.embedding.weight, -INIT, INIT)
 
     def forward(self, text_tb, state):
-        """Return the logits (t, b, v) of the word after each one, and the state behind the last."""
+        """Return the logits (t, b, v) of the word after each one, and the state after the last."""
         x_tbe = self.dropout(self.embedding(text_tb))
         y_tbh, state = self.recurrent(x_tbe, state)
         return self.words(self.dropout(y_tbh)), state

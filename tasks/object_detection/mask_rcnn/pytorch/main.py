@@ -17,7 +17,7 @@ Batch = tuple[torch.Tensor, list[dict[str, torch.Tensor]]]
 
 
 class MaskRCNN(Distributed):
-    """One step = one SGD update on a batch of images of one size, whose objects have a box, a class and a mask."""
+    """One step = one SGD update on a batch of images of one size; each object has a box, a class and a mask."""
 
     item = "image"
     replicable = False  # A batch has lists of images and targets.

@@ -25,7 +25,7 @@ BACKGROUND = 0
 
 
 def maps_of(side: int) -> list[int]:
-    """Return the sides of the maps of a picture: those of 300 pixels are 38, 19, 10, 5, 3 and 1; of fewer, fewer."""
+    """Return the sides of a picture's maps: of 300 pixels, these are 38, 19, 10, 5, 3 and 1; of fewer, fewer."""
     maps = [-(-side // STRIDE)]
     while len(maps) < len(SHAPES) and maps[-1] > (1 if len(maps) <= HALVED else 2):
         maps.append(-(-maps[-1] // 2) if len(maps) <= HALVED else maps[-1] - 2)
@@ -77,7 +77,7 @@ class Matcher:
         return self.encode(matched_b4a), classes_ba
 
     def best_of_each(self, overlap_boa: torch.Tensor, labels_bo: torch.Tensor) -> torch.Tensor:
-        """Return for each default box the last object that has it as its best one, -1 where none has."""
+        """Return for each default box the last object that it fits best, or -1."""
         b, o, a = overlap_boa.shape
         # Padding is written to an extra place, which is cut off: a selection by mask would make the host wait.
         best_bo = torch.where(labels_bo == BACKGROUND, a, overlap_boa.argmax(2))

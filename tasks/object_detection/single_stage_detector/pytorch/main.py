@@ -27,7 +27,7 @@ Sample = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class SingleStageDetector(Distributed):
-    """One step = one SGD update on a batch of images whose objects are matched to the default boxes."""
+    """One step = one SGD update on a batch of images; their objects are matched to the default boxes."""
 
     item = "image"
     same_shapes = True
@@ -120,7 +120,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
     """Random patches of images as (3, size, size) bytes, in other colours and flipped at random; the boxes of
     their objects as fractions (o, 4), and labels 1 to 80 (o).
 
-    Raises ValueError for annotations that are no such JSON, or whose categories are not COCO's.
+    Raises ValueError for annotations that are no such JSON, or that have other categories than COCO's.
     """
 
     def __init__(self, annotations: Path, folder: Path, remedy: str, size: int = SIDE) -> None:
@@ -161,7 +161,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
 
 
 def padded(samples: list[Sample]) -> Sample:
-    """Return a batch whose images all have as many objects as the one with most; added ones have the label 0."""
+    """Return a batch in which every image has as many objects as the one with most; added ones have the label 0."""
     images, boxes, labels = zip(*samples, strict=True)
     return torch.stack(images), pad_sequence(boxes, batch_first=True), pad_sequence(labels, batch_first=True)
 

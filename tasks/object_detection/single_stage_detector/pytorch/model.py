@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torchvision.models import get_model
 
 Backbone = Literal["resnet18", "resnet34", "resnet50"]
-# Channels of the backbone's map, of the five maps behind it, and within the block that leads to each of these.
+# Channels of the backbone's map, of the five maps after it, and within the block that leads to each of these.
 FIRST_CHANNELS = {"resnet18": 256, "resnet34": 256, "resnet50": 1024}
 CHANNELS = (512, 512, 256, 256, 256)
 INNER = (256, 256, 128, 128, 128)
@@ -17,7 +17,7 @@ NEGATIVES_PER_POSITIVE = 3
 
 
 def resnet(name: Backbone) -> nn.Sequential:
-    """Return a ResNet up to conv4, whose stride is 1 here: 300 x 300 pixels become maps of 38 x 38."""
+    """Return a ResNet up to conv4, here with stride 1: 300 x 300 pixels become maps of 38 x 38."""
     net = get_model(name)
     first = net.layer3[0]
     strided = first.conv2 if name == "resnet50" else first.conv1
@@ -43,7 +43,7 @@ class SSD300(nn.Module):
     """Six maps from 38 x 38 to 1 x 1, of smaller pictures fewer; at each of their places 4 or 6 boxes, each with an
     offset and a class.
 
-    19,972,534 parameters with 81 classes on ResNet-34, 22,894,902 on ResNet-50, whose extra blocks are normalised.
+    19,972,534 parameters with 81 classes on ResNet-34, 22,894,902 on ResNet-50, with normalised extra blocks.
     """
 
     def __init__(self, classes: int, backbone: Backbone, pixels: int = SIDE) -> None:
@@ -88,7 +88,7 @@ def multibox_loss(
     regression_ba = F.smooth_l1_loss(offsets_b4a, targets_b4a, reduction="none").sum(1)
     entropy_ba = F.cross_entropy(scores_bca, classes_ba, reduction="none")
     loss_b = ((regression_ba + entropy_ba) * positive_ba).sum(1)
-    # Sorted, the hard ones are a prefix whose length stays on the device; boxes with an object come last, as 0.
+    # Sorted, the hard ones are a prefix; its length stays on the device. Boxes with an object come last, as 0.
     hardest_ba = (entropy_ba * ~positive_ba).sort(1, descending=True).values
     rank_a = torch.arange(hardest_ba.size(1), device=hardest_ba.device)
     loss_b = loss_b + (hardest_ba * (rank_a < NEGATIVES_PER_POSITIVE * positives_b[:, None])).sum(1)

@@ -16,7 +16,7 @@ TRIES = 40
 
 
 def random_patch(boxes_o4: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return a patch (4) and a mask of the objects (o) whose centres it has, at least one; None for the whole image.
+    """Return a patch (4) and a mask of the objects (o) with centres in it, at least one; None for the whole image.
 
     A least overlap is drawn first, and drawn again if none of the tried patches overlaps an object so much.
     """
@@ -44,6 +44,6 @@ def cut(image_3hw: torch.Tensor, patch: torch.Tensor) -> torch.Tensor:
 
 
 def seen_in(patch: torch.Tensor, boxes_o4: torch.Tensor) -> torch.Tensor:
-    """Return boxes as fractions of a patch's sides, cut off where it ends."""
+    """Return boxes as fractions of a patch's sides, cut off at its borders."""
     corner_2, size_2 = patch[:2], patch[2:] - patch[:2]
     return ((boxes_o4 - corner_2.repeat(2)) / size_2.repeat(2)).clamp(0, 1)

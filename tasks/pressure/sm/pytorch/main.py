@@ -12,7 +12,7 @@ from cotenant.bench.pressure import DevicePressure
 
 
 class ProductPressure(DevicePressure):
-    """Work is products of two matrices into a third, in fp16 where no precision is asked for."""
+    """Work is products of two matrices into a third, by default in fp16."""
 
     item = "TFLOP"
 

@@ -16,8 +16,8 @@ from cotenant.errors import CotenantError
 from cotenant.layers.layers import decayed
 
 PAD, CLASSIFY, SEPARATE, FIRST_WORD = 0, 101, 102, 104
-"""The word that would fill up shorter sequences, the special word in front, the one behind question and context, and
-the first number that is no special word's."""
+"""The padding word of shorter sequences, the special word in front, the one after question and context, and the
+first number after all special words."""
 MEAN_QUESTION, SPREAD_QUESTION, MEAN_ANSWER = 12, 4, 4
 """Word pieces of SQuAD's questions and answers (Rajpurkar et al. 2016)."""
 CLIP_NORM, WEIGHT_DECAY = 1.0, 0.01
@@ -26,7 +26,7 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Bert(Distributed):
-    """One step = one AdamW update: where in its context does each question's answer begin, and where does it end?"""
+    """One step = one AdamW update: in the context of each question, find the first and the last word of the answer."""
 
     item = "sequence"
     padding = PAD
@@ -57,7 +57,7 @@ class Bert(Distributed):
         # Zipf's law: the word of rank r is about 1/r as frequent as the first.
         word_bl = FIRST_WORD - 1 + ((self.words - FIRST_WORD + 1) ** rng.random((rows, length))).astype(np.int64)
         question_b = rng.normal(MEAN_QUESTION, SPREAD_QUESTION, rows).round().clip(1, length // 4).astype(np.int64)
-        context_b = question_b + 2  # Where it begins: behind the first special word, the question and a separator.
+        context_b = question_b + 2  # Its beginning: after the first special word, the question and a separator.
         word_bl[:, 0] = CLASSIFY
         word_bl[:, -1] = word_bl[np.arange(rows), context_b - 1] = SEPARATE
         kind_bl = (np.arange(length) >= context_b[:, None]).astype(np.int64)

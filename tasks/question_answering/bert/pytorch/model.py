@@ -33,7 +33,7 @@ class BertForSpans(nn.Module):
 
 
 class Embedding(nn.Module):
-    """The sum of a word's vector, its position's, and that of question or context."""
+    """The sum of three vectors: a word's, its position's, and one for question or context."""
 
     def __init__(self, words: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Embedding(nn.Module):
 
 
 class PostNormLayer(nn.Module):
-    """Attention and a feed-forward layer, each added to its input, with a LayerNorm behind the sum."""
+    """Attention and a feed-forward layer, each added to its input, with a LayerNorm after the sum."""
 
     def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""DLRM with crosses of low rank (Naumov et al. 2019; Wang et al. 2021, "DCN V2") says who clicks an advertisement.
+"""DLRM with crosses of low rank (Naumov et al. 2019; Wang et al. 2021, "DCN V2") predicts clicks on advertisements.
 
 python main.py --batch-size 8192 --rows 1000000
 """
@@ -22,7 +22,7 @@ TOP = (CROSSED, 1024, 1024, 512, 256, 1)
 
 
 def perceptron(sizes: tuple[int, ...]) -> nn.Sequential:
-    """Return linear layers of these sizes with a ReLU behind each."""
+    """Return linear layers of these sizes with a ReLU after each."""
     return nn.Sequential(*(part for ends in pairwise(sizes) for part in (nn.Linear(*ends), nn.ReLU())))
 
 
@@ -59,7 +59,7 @@ class DLRM(nn.Module):
 
 
 class ClickPrediction(Benchmark):
-    """One step = one SGD update: of all weights of the layers, and of those rows of the tables that were read."""
+    """One step = one SGD update: of all weights of the layers, and of the rows of the tables that were read."""
 
     item = "sample"
 
@@ -85,7 +85,7 @@ class ClickPrediction(Benchmark):
 
     def step(self, run: Run, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         numbers_bn, rows_bt, clicked_b = batch
-        # In fp32 also where the layers are in 16 bit.
+        # In fp32 even if the layers are in 16 bit.
         loss = F.binary_cross_entropy_with_logits(self.model(numbers_bn, rows_bt).float(), clicked_b)
         run.update(loss, self.optimizer)
         return loss

@@ -115,10 +115,10 @@ class Known(NamedTuple):
         return cls(pairs_r - place_r + first_u.index_select(0, pairs_r // ITEMS), first_u, count_u)
 
     def others(self, user_b: torch.Tensor) -> torch.Tensor:
-        """Return for each user an item, (b), drawn uniformly of those that the user did not rate.
+        """Return for each user an item, (b), drawn uniformly from the items that the user did not rate.
 
-        The n-th of these is n plus the rated items before it, which one search finds. To draw rated items again would
-        make the host wait for the end. A user who rated all items gets any item.
+        The n-th of these is n plus the rated items before it, found by one search. To draw rated items again would
+        make the host wait for the end. A user with ratings of all items gets any item.
         """
         count_b, first_b = self.count_u.index_select(0, user_b), self.first_u.index_select(0, user_b)
         drawn_b = torch.randint(2**31 - 1, user_b.shape, device=user_b.device) % (ITEMS - count_b).clamp_(min=1)
@@ -127,11 +127,11 @@ class Known(NamedTuple):
 
 
 def samples(user_r: torch.Tensor, item_r: torch.Tensor, known: Known, batch_size: int) -> Iterator[Batch]:
-    """Yield users, items and labels, (b) each, without end, drawn on the device where the ratings lie.
+    """Yield users, items and labels, (b) each, without end, drawn on the device that holds the ratings.
 
-    An epoch would have five samples of each rating: the rated item, labelled 1, and four items drawn uniformly of
-    those its user did not rate, labelled 0. Each row of a batch is one of these, chosen uniformly, so no order of them
-    all is made.
+    An epoch would have five samples of each rating: the rated item, labelled 1, and four items drawn uniformly from
+    the user's unrated ones, labelled 0. Each row of a batch is one of these, chosen uniformly, so no order of all of
+    them is made.
     """
     # Many small batches are drawn at once: else drawing would launch as many kernels as a layer.
     size = (max(1, DRAWN_AT_ONCE // batch_size) * batch_size,)

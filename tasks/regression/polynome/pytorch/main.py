@@ -1,4 +1,4 @@
-"""Polynomial regression: a step so small that what is measured is the cost of launching work.
+"""Polynomial regression: a step so small that only the cost of launching work is measured.
 
 python main.py --batch-size 256 --repeat 20 --number 100
 """

@@ -17,7 +17,7 @@ EPSILON = 1e-8
 
 
 class CartPole(Benchmark):
-    """One step = one action in the environment; where an episode ends, the policy is updated once."""
+    """One step = one action in the environment; at the end of an episode, the policy is updated once."""
 
     item = "env step"
     ignored: ClassVar[dict[str, int]] = {"--log-interval": 1}

@@ -1,4 +1,4 @@
-"""Whisper (Radford et al. 2023) learns to write down what is said: clips of 30 seconds, teacher forcing.
+"""Whisper (Radford et al. 2023) learns to transcribe speech: clips of 30 seconds, teacher forcing.
 
 python main.py --batch-size 16 --precision bf16
 """

@@ -51,7 +51,7 @@ class CrossAttention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, in a decoder also to the clip, and a feed-forward layer, each behind a LayerNorm and added."""
+    """Attention, in a decoder also to the clip, and a feed-forward layer, each after a LayerNorm and added."""
 
     def __init__(self, width: int, heads: int, is_decoder: bool) -> None:
         super().__init__()

@@ -51,7 +51,7 @@ class SpeechSynthesis(Distributed):
         """Return characters, their lengths on the host, mel bands, a mask of the real frames, and their number."""
         rng = np.random.default_rng(run.seed)
         # Uniform lengths, the longest first; a longer text has longer speech. They are the same for every seed, so that
-        # tenants, whose seeds differ, do equal work.
+        # tenants with different seeds do equal work.
         share_b = 1 - (np.arange(self.batch_size) + 0.5) / self.batch_size
         length_b, frames_b = (
             (longest * (least + (1 - least) * share_b)).round().clip(1).astype(np.int64)
@@ -60,7 +60,7 @@ class SpeechSynthesis(Distributed):
         character_bs = rng.integers(PAD + 1, SYMBOLS, (self.batch_size, length_b[0]))
         character_bs[np.arange(length_b[0]) >= length_b[:, None]] = PAD
         real_bf = np.arange(frames_b[0]) < frames_b[:, None]
-        # Logarithms of amplitudes, about as speech has them; zeros behind its end.
+        # Logarithms of amplitudes, about as speech has them; zeros after its end.
         mel_bmf = rng.normal(-5, 2, (self.batch_size, BANDS, frames_b[0])) * real_bf[:, None]
         character_bs, real_bf = (run.to_device(torch.from_numpy(one)) for one in (character_bs, real_bf))
         mel_bmf = run.to_device(torch.from_numpy(mel_bmf).float())
@@ -72,7 +72,7 @@ class SpeechSynthesis(Distributed):
     def step(self, run: Run, batch: Batch) -> torch.Tensor:
         character_bs, length_b, mel_bmf, real_bf, frames = batch
         coarse_bmf, refined_bmf, gate_bf = self.model(character_bs, length_b, mel_bmf)
-        # A frame is the last one where the next is not real. Padding counts in no loss.
+        # A frame is the last one if the next is not real. Padding counts in no loss.
         last_bf = (~F.pad(real_bf, (0, 1))[:, 1:]).float()
         gate_loss = F.binary_cross_entropy_with_logits(gate_bf.float(), last_bf, real_bf, reduction="sum")
         squares_bmf = (coarse_bmf.float() - mel_bmf).square() + (refined_bmf.float() - mel_bmf).square()

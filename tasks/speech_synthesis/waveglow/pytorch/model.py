@@ -43,7 +43,7 @@ class WaveGlow(nn.Module):
         return torch.cat([*noise, wave_bct], dim=1), determinant
 
     def mixing_determinant(self) -> torch.Tensor:
-        """Return the sum of log |det W| over all mixing layers; those of one size go together."""
+        """Return the sum of log |det W| over all mixing layers; layers of one size are computed together."""
         weights = [layer.weight.squeeze(2).float() for layer in self.mixing]
         alike = [weights[first : first + EARLY_EVERY] for first in range(0, len(weights), EARLY_EVERY)]
         return torch.stack([torch.linalg.slogdet(torch.stack(some)).logabsdet.sum() for some in alike]).sum()
