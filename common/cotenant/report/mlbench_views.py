@@ -85,9 +85,9 @@ def results_view(report: Report) -> View:
     results = report.results.select(*RESULT_FIELDS)
     works = pl.Series("other work", [report.works.get(job, "") for job in results["job"]], pl.String)
     other = Column("other work", show=partial(Cell, style="yellow"), left=True, optional=True)
-    columns, group = [*map(_column, RESULT_FIELDS), other], RowGroup(results.with_columns(works), "Results")
+    group = RowGroup(results.with_columns(works), "Results", notes=[((OF_MEANS, ""),)])
     rows = results.cast({pl.Boolean: pl.Int64})
-    return View("results", RESULT_FIELDS, rows, columns, [group], lines=[((OF_MEANS, ""),)])
+    return View("results", RESULT_FIELDS, rows, [*map(_column, RESULT_FIELDS), other], [group])
 
 
 def of_works(report: Report) -> list[str]:
@@ -127,8 +127,8 @@ def classic_view(
             f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * quantile:+.2f} % {limit}",
             f"Performance               : {100 * performance:+.2f} % (at least 0 %: {verdict(performance >= 0)})",
         ]
-    said = [((note, ""),) for note in notes]
-    return View("results", columns=[*map(_column, lines.columns)], groups=[RowGroup(lines, "Results")], lines=said)
+    group = RowGroup(lines, "Results", notes=[((note, ""),) for note in notes])
+    return View("results", columns=[*map(_column, lines.columns)], groups=[group])
 
 
 def failures_view(report: Report) -> View:
