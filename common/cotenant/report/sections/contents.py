@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from cotenant.frames import pl
 from cotenant.report import mlbench
-from cotenant.report.grid import Grid
 from cotenant.report.problems import Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.scaling import Curves
 from cotenant.report.summary import Summary
@@ -59,12 +57,6 @@ class PageContents:
         return f"{len(self.records.where(~pl.col('completed')))} of {len(self.records)} records"
 
 
-def groups_of(view: View | Grid) -> Sequence[Any]:
-    """Return the groups that people see."""
-    return view.shown if isinstance(view, View) else view.groups
-
-
-def notes_of(view: View | Grid) -> list[str]:
+def notes_of(view: View) -> list[str]:
     """Return the lines below a table as sentences."""
-    lines = view.lines if isinstance(view, View) else view.notes
-    return ["".join(text for text, _ in words) for words in lines]
+    return ["".join(text for text, _ in words) for words in view.lines]

@@ -9,19 +9,19 @@ from statistics import fmean
 from markupsafe import Markup
 
 from cotenant.report.duets import LEGEND as OF_DUETS
-from cotenant.report.duets import duets_grid
+from cotenant.report.duets import duets_view
 from cotenant.report.hosts import hosts_view
 from cotenant.report.hosts import jobs_on_hosts as jobs_on_hosts_view
 from cotenant.report.jobs import explanations, jobs_view
-from cotenant.report.matrix import device_matrix, device_names, matrix_grid
+from cotenant.report.matrix import device_matrix, device_names, matrix_view
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.pictures.canvas import SOFT, WIDTH
 from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture, kept_curve
 from cotenant.report.problems import findings_view, losses_view
 from cotenant.report.renderers import html
-from cotenant.report.scaling import ScalingPoint, scaling_grid
+from cotenant.report.scaling import ScalingPoint, scaling_view
 from cotenant.report.section import Details, Picture, Section
-from cotenant.report.sections.contents import PageContents, groups_of, notes_of
+from cotenant.report.sections.contents import PageContents, notes_of
 from cotenant.results.drawn import MeterSpread
 from cotenant.text import many
 
@@ -44,21 +44,21 @@ OF_FINDINGS = (
 
 def hosts(contents: PageContents) -> Section | None:
     view = hosts_view(contents.summary)
-    if not groups_of(view):
+    if not view.shown:
         return None
     return Section("Hosts side by side", notes_of(view), table=html(view), anchor="hosts", short="Hosts")
 
 
 def jobs_on_hosts(contents: PageContents) -> Section | None:
     view = jobs_on_hosts_view(contents.summary)
-    return Section("Jobs on these hosts", notes_of(view), table=html(view)) if groups_of(view) else None
+    return Section("Jobs on these hosts", notes_of(view), table=html(view)) if view.shown else None
 
 
 def duets(contents: PageContents) -> Section | None:
-    grid = duets_grid(contents.summary.in_duets)
-    if not groups_of(grid):
+    view = duets_view(contents.summary.in_duets)
+    if not view.shown:
         return None
-    return Section("Is B slower than A?", [OF_DUETS], table=html(grid), anchor="duets", short="Duets")
+    return Section("Is B slower than A?", [OF_DUETS], table=html(view), anchor="duets", short="Duets")
 
 
 def results(contents: PageContents) -> Section | None:
@@ -76,7 +76,7 @@ def devices(contents: PageContents) -> Section | None:
     names, rows = device_matrix(contents.summary)
     if len(names) < 2:
         return None
-    table = html(matrix_grid(names, device_names(names, contents.summary), rows))
+    table = html(matrix_view(names, device_names(names, contents.summary), rows))
     return Section("Devices", [OF_DEVICES], table=table, anchor="devices", short="Devices")
 
 
@@ -85,8 +85,8 @@ def scaling(contents: PageContents) -> Section | None:
     details = []
     for at, (series, points) in enumerate(contents.scaling.items()):
         if sum(point.speedup is not None for point in points) > 1:
-            grid = scaling_grid({series: points})
-            table = html(replace(grid, groups=[replace(groups_of(grid)[0], title="")]))
+            view = scaling_view({series: points})
+            table = html(replace(view, groups=[replace(view.groups[0], title="")]))
             drawn = speedup_curves(points, f"s{at}")
             picture = Picture(drawn, "", heard=f"Speed-up of {series} over devices, as in the table")
             details.append(Details(str(series), pictures=[picture], table=table))
