@@ -16,13 +16,12 @@ from cotenant.report import mlbench
 from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, least_even, sentences, shares_of
 from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
-from cotenant.report.duets import duet_sentences, duets_grid
-from cotenant.report.grid import Grid
+from cotenant.report.duets import duet_sentences, duets_view
 from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
 from cotenant.report.interference import interference_view
 from cotenant.report.jobs import explanations, facts, jobs_view
 from cotenant.report.kept import QUICK
-from cotenant.report.matrix import device_matrix, device_names, matrix_grid
+from cotenant.report.matrix import device_matrix, device_names, matrix_view
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
@@ -39,7 +38,7 @@ from cotenant.report.problems import (
     reported_findings,
 )
 from cotenant.report.renderers import Card, Picture, template
-from cotenant.report.scaling import Curves, scaling_grid
+from cotenant.report.scaling import Curves, scaling_view
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
 from cotenant.report.view import Row, View
@@ -95,12 +94,12 @@ def page(
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
         hosts=hosts_view(summary),
         jobs_on_hosts=jobs_on_hosts(summary),
-        duets=duets_grid(summary.in_duets),
+        duets=duets_view(summary.in_duets),
         of_duets=OF_DUETS,
         results=results,
         explanations=explanations(summary.jobs, results.groups),
         jobs=list(job_cards(summary)),
-        devices=matrix_grid(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
+        devices=matrix_view(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
         curves=_curves(scaling),
         blocks=page_blocks(summary),
         beside=beside_each_other(summary),
@@ -248,13 +247,13 @@ def _meters(summary: Summary) -> list[Picture]:
     return shown
 
 
-def _curves(curves: Curves) -> list[tuple[str, Markup, Grid]]:
+def _curves(curves: Curves) -> list[tuple[str, Markup, View]]:
     """Return the name, a picture and a table of each series that has several points."""
     shown = []
     for at, (series, points) in enumerate(curves.items()):
         drawn = picture.scaling(points, f"s{at}")
         if drawn is not None:
-            grid = scaling_grid({series: points})
+            grid = scaling_view({series: points})
             shown.append((str(series), drawn, replace(grid, groups=[replace(grid.groups[0], title="")])))
     return shown
 
