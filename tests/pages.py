@@ -70,7 +70,7 @@ ELSEWHERE = {
     "PYTHON=": "these tests, or an environment: tests/test_install.py",
     "VENV=": "these tests, or an environment: tests/test_install.py",
     "make ": "these tests, or hours of measuring",
-    "python tests/faults/plant.py": "these tests, a hundred times",
+    "python tests/faults/": "these tests, a hundred times",
     "sudo tests/vm/": "brings a virtual machine",
     "sudo ./cgroup_setup.sh": "changes the machine: tests/commands/test_cgroup_setup_real.py",
     "FAKE_DATASET=0 ": "needs archives of the real sets",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import string
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -180,6 +181,13 @@ def parent_of(pid: int) -> int | None:
 def status_of(pid: int) -> dict[str, str]:
     """Return the lines of a process's status by their names (proc_pid_status(5)); none if it is gone."""
     return fields(read_text(Path(f"/proc/{pid}/status")), ":")
+
+
+def awaits_sigkill(pid: int) -> bool:
+    """Return whether a process has yet to die of SIGKILL, as one that cgroup v1's freezer holds until it is thawed."""
+    status = status_of(pid)
+    pending = (int(status.get(name, "0"), 16) for name in ("SigPnd", "ShdPnd"))
+    return any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)
 
 
 def described(pid: int) -> str:

@@ -1,6 +1,6 @@
 """Plants the faults of faults.toml, one at a time, and says which test catches each: does the suite still see them?
 
-python tests/faults/plant.py [--only ID ...] [--tree DIR] [--results FILE]
+python tests/faults/plant.py [--only ID ...] [--named] [--tree DIR] [--results FILE]
 
 A fault is one changed text in one file of a copy of the checkout, so that the checkout stays whole however this ends.
 A test that fails with the fault and passes without it has caught it. Slow tests are left out.
@@ -93,12 +93,12 @@ def fails_for_it(tree: Path, fault: dict[str, Any], path: Path, test: str) -> bo
         return bool(run_tests(tree, [test], [])[0])
 
 
-def catcher(tree: Path, fault: dict[str, Any], path: Path) -> str:
-    """Return the test that catches a fault, empty where none does."""
+def catcher(tree: Path, fault: dict[str, Any], path: Path, everywhere: bool) -> str:
+    """Return the test that catches a fault, empty where none does; those that it does not name only if `everywhere`."""
     named = [test for test in fault.get("tests", ()) if (tree / test).exists()]
     room = [f"tests/{name}" for name in dict.fromkeys((fault["room"], "commands")) if (tree / "tests" / name).exists()]
     left_out: list[str] = []
-    for tests in (named, room):
+    for tests in (named, room if everywhere else []):
         while tests and len(left_out) < UNRELATED:
             with planted(path, fault):
                 test, _ = run_tests(tree, tests, left_out)
@@ -128,6 +128,7 @@ def copy_of(tree: Path) -> Iterator[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="ID", help="these faults only")
+    parser.add_argument("--named", action="store_true", help="the tests that a fault names only")
     parser.add_argument("--tree", type=Path, default=ROOT, help="another checkout to plant them in")
     parser.add_argument("--results", type=Path, metavar="FILE", help="a JSON file to which results are added")
     given = parser.parse_args()
@@ -136,7 +137,7 @@ def main() -> int:
     with copy_of(given.tree.resolve()) as tree:
         places = {one["id"]: place_of(tree, one) for one in faults}
         for one in faults:
-            test = catcher(tree, one, places[one["id"]])
+            test = catcher(tree, one, places[one["id"]], everywhere=not given.named)
             caught += bool(test)
             print(f"{one['id']:12} {'caught by ' + test if test else 'SURVIVED'}: {one['what']}", flush=True)
             if given.results is not None:

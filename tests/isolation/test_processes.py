@@ -20,6 +20,7 @@ from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VAR
 from isolation.conftest import in_its_own_namespace
 from isolation.entering import eventually, in_python, is_dead, numbers, sleeper
 from patience import HANG_S
+from tenants.suites import CGROUPS, has_v1
 
 FAMILY = """
 import os, sys, time
@@ -111,6 +112,25 @@ def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
         assert left.wait(HANG_S) == -signal.SIGKILL
         assert not {*names, str(dead_run)} & set(sweep_marked())
         assert [process.poll() for process in others] == [None] * 5
+
+
+@pytest.mark.v1
+def test_sweep_ends_what_a_dead_run_left_frozen_below_another_base(dead_run: RunName) -> None:
+    """The freezer of cgroup v1 keeps SIGKILL until a thaw."""
+    if not has_v1():
+        pytest.skip("v1 cgroups cannot be made here")
+    base = CGROUPS / "freezer" / f"cotenant-test-left.{os.getpid()}"
+    base.mkdir()
+    try:
+        with sleeper(environment(dead_run)) as left:
+            (base / "cgroup.procs").write_text(str(left.pid))
+            (base / "freezer.state").write_text("FROZEN")
+            eventually(lambda: (base / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
+            assert str(dead_run) in sweep_marked()
+            assert left.wait(HANG_S) == -signal.SIGKILL
+    finally:
+        (base / "freezer.state").write_text("THAWED")
+        base.rmdir()
 
 
 def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(

@@ -1,6 +1,6 @@
-"""Ends at any moment of a schedule, some of them while a tenant is held still: nothing stays frozen, nothing is left.
+"""Ends at any moment of each design, some of them while a tenant is held still: nothing stays frozen, nothing is left.
 
-Moments are drawn with a seed, which is printed; COTENANT_SEED repeats them.
+Moments are drawn with a seed, which is printed; COTENANT_SEED repeats those of a test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -26,9 +28,9 @@ from tenants.suites import CGROUPS, ROOT, Suites, command, job, until
 pytestmark = pytest.mark.slow
 MOMENTS = 20
 PROMISED_S = 2.0
-MOST_S = 3.5
-"""After the first border, of a schedule that lasts 7 s."""
 SLICE_BYTES = 384 << 20
+PAIR_BYTES = 3 << 30
+"""Of a slice in which two jobs of pairs live that nobody knows: all of them meet in one launch."""
 USER = 60123
 STOPPED_AT_MOST_S = 30 + 5
 """The seconds that the reaper waits, plus those between two of its looks."""
@@ -55,11 +57,42 @@ def suites(request: pytest.FixtureRequest) -> Suites:
     return found
 
 
-@pytest.fixture(scope="module")
-def chance() -> random.Random:
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
     seed = int(os.environ.get("COTENANT_SEED") or random.SystemRandom().getrandbits(32))
     print(f"COTENANT_SEED={seed}", file=sys.stderr)
-    return random.Random(seed)
+    return random.Random(f"{seed} {request.node.name}")
+
+
+@dataclass(frozen=True)
+class TypedDesign:
+    """A design as somebody starts it: the flags, the tenants, and the number of slices."""
+
+    flags: tuple[object, ...]
+    tenants: int
+    slices: int
+    most_s: float
+    """The last moment, in seconds after the first border: a whole round or more."""
+    jobs: tuple[str, ...] = ("job",)
+    command: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    """The words behind all flags."""
+    slice_bytes: int = SLICE_BYTES
+    within_s: tuple[float, float] = (1.5, 5.0)
+    """The limits of launches that end by time, in seconds."""
+    in_time: int = 0
+    """The tenants of such a launch if they are fewer: pairs for which one has no time are launches of their own."""
+
+
+DESIGNS = {
+    "blocks": TypedDesign(("--users", 2, "--baseline", "blocks"), 2, 2, 3.5),
+    "pairs": TypedDesign(
+        ("--pairs", "job,other"), 4, 2, 8.0, ("job", "other"), slice_bytes=PAIR_BYTES, within_s=(1.5, 3.0), in_time=2
+    ),
+    "duet": TypedDesign(("--duet", "job", "--users", 2, "--repetitions", 1), 4, 2, 3.5, behind=("--", "---")),
+    "crowd": TypedDesign(("--users", 3, "--keep", 0.1), 3, 3, 7.0, command=("capacity",), within_s=(9.0, 16.0)),
+}
+ENDS = ("runner", "interrupt", "stop", "timeout", "tenant", "memory")
 
 
 def frozen(suites: Suites) -> list[str]:
@@ -74,15 +107,17 @@ def frozen(suites: Suites) -> list[str]:
     return held + [str(pid) for pid, process in states if process is not None and process.state == "T"]
 
 
-def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> subprocess.Popen[str]:
-    """Start two tenants that take turns, and wait until both are there."""
+def started(suites: Suites, design: TypedDesign, *words: object, timeout_s: float = 0) -> subprocess.Popen[str]:
+    """Start the tenants of a design, and wait until all are there, and one of them is frozen."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    reserve = memory - 2 * SLICE_BYTES
-    jobs = [job("rogue.py", "--repeat", 8, *map(str, words))]
-    runner = suites.start(jobs, "--users", 2, "--baseline", "blocks", "--reserve", reserve, *flags)
-    until(lambda: len(tenants(suites)) == 2 or runner.poll() is not None, "two users", seen=suites.said)
+    reserve = memory - design.slices * design.slice_bytes
+    jobs = [job("rogue.py", "--repeat", 8, *map(str, words), name=name) for name in design.jobs]
+    flags = ("--reserve", reserve, "--outdir", suites.output, *(("--timeout", timeout_s) if timeout_s else ()))
+    runner = suites.start(jobs, *design.flags, *flags, *design.behind, command=design.command)
+    count = (timeout_s and design.in_time) or design.tenants
+    until(lambda: len(tenants(suites)) == count or runner.poll() is not None, "users", seen=suites.said)
     assert runner.poll() is None, suites.said()
-    if "--timeout" not in flags:
+    if not timeout_s:
         until(lambda: frozen(suites) or runner.poll() is not None, "the first border", seen=suites.said)
     return runner
 
@@ -92,38 +127,56 @@ def tenants(suites: Suites) -> list[int]:
     return [pid for pid in suites.processes() if " --seed " in (words := command(pid)) and "enter.py" not in words]
 
 
-@pytest.mark.parametrize("end", ["runner", "interrupt", "stop", "timeout", "tenant", "memory"])
-def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(suites: Suites, end: str, chance: random.Random) -> None:
-    while_frozen, longest_s = 0, 0.0
-    for _ in range(MOMENTS):
-        after_s = chance.uniform(0, MOST_S)
-        was_frozen, took_s = ended(suites, end, after_s, chance)
-        while_frozen, longest_s = while_frozen + was_frozen, max(longest_s, took_s)
-        assert "Traceback" not in suites.said()
-        shutil.rmtree(suites.output, ignore_errors=True)
-    print(
-        f"{suites.isolation}, {end}: {while_frozen} of {MOMENTS} while frozen, at most {longest_s:.2f} s",
-        file=sys.stderr,
-    )
+@pytest.mark.parametrize("end", ENDS)
+def test_at_any_moment_of_blocks_nothing_is_left_frozen(suites: Suites, end: str, chance: random.Random) -> None:
+    while_frozen = ended_all(suites, "blocks", [end] * MOMENTS, chance)
     assert while_frozen or end in ("timeout", "memory")  # Of these the moment is not ours to see.
 
 
-def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tuple[bool, float]:
+@pytest.mark.parametrize("design", DESIGNS)
+def test_at_any_moment_of_a_design_nothing_is_left_frozen(suites: Suites, design: str, chance: random.Random) -> None:
+    """Each kind of end has three of the moments, or four."""
+    ends = [*ENDS * (MOMENTS // len(ENDS)), *chance.sample(ENDS, MOMENTS % len(ENDS))]
+    assert ended_all(suites, design, chance.sample(ends, MOMENTS), chance)
+
+
+def ended_all(suites: Suites, design: str, ends: list[str], chance: random.Random) -> int:
+    """End a launch in each of these ways; return how often a tenant was frozen then."""
+    while_frozen, longest_s = 0, 0.0
+    for number, end in enumerate(ends):
+        print(f"moment {number}: {end}", file=sys.stderr)
+        was_frozen, took_s = ended(suites, DESIGNS[design], end, chance)
+        while_frozen, longest_s = while_frozen + was_frozen, max(longest_s, took_s)
+        assert "Traceback" not in suites.said()
+        shutil.rmtree(suites.output, ignore_errors=True)
+    counted = ", ".join(f"{count} {end}" for end, count in Counter(ends).items())
+    print(
+        f"{suites.isolation}, {design}: {while_frozen} of {len(ends)} ({counted}) while frozen, "
+        f"at most {longest_s:.2f} s",
+        file=sys.stderr,
+    )
+    return while_frozen
+
+
+def ended(suites: Suites, design: TypedDesign, end: str, chance: random.Random) -> tuple[bool, float]:
     """End one launch; return whether somebody was frozen then, and after how many seconds nothing was left of it."""
+    after_s = chance.uniform(0, design.most_s)
     if end == "memory":
-        runner = started(suites, "--who", chance.randrange(2), "--at", "go", "--do", "hog-later", after_s)
+        # A crowd's first user is launched by itself before.
+        who = chance.randrange(design.command != (), design.tenants)
+        runner = started(suites, design, "--who", who, "--at", "go", "--do", "hog-later", after_s)
         victims = set(tenants(suites))
         until(lambda: not victims <= set(tenants(suites)), "one has died", 20 + after_s)
     elif end == "timeout":
         # Its clock starts before tenants are there.
-        runner = started(suites, flags=("--timeout", after_s + 1.5))
+        runner = started(suites, design, timeout_s=chance.uniform(*design.within_s))
         held = False
         while tenants(suites):
             held = bool(frozen(suites))
         runner.wait(20)
         return held, gone_s(suites, runner)
     else:
-        runner = started(suites)
+        runner = started(suites, design)
         time.sleep(after_s)
     was_frozen = bool(frozen(suites))
     if end == "runner":
@@ -139,10 +192,15 @@ def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tu
     elif end == "tenant":
         os.kill(chance.choice(tenants(suites)), signal.SIGKILL)
     if end in ("tenant", "memory"):
-        # The survivor finishes, and rests no more.
-        begin_s = time.monotonic()
-        while runner.poll() is None:
-            assert not frozen(suites) or time.monotonic() - begin_s < PROMISED_S
+        # The survivors finish, and rest no more.
+        there, begin_s = set(tenants(suites)), time.monotonic()
+        while there & set(tenants(suites)):
+            held = frozen(suites)
+            assert not held or time.monotonic() - begin_s < PROMISED_S, held
+        if design.command:
+            # It would go on with fewer users.
+            runner.send_signal(signal.SIGINT)
+        runner.wait(20)
     took_s = gone_s(suites, runner)
     if end in ("interrupt", "stop"):
         assert runner.wait(20) == 130
@@ -166,7 +224,7 @@ def gone_s(suites: Suites, runner: subprocess.Popen[str]) -> float:
 
 
 def test_who_is_frozen_goes_on_though_the_runner_is_stopped(suites: Suites) -> None:
-    runner = started(suites)
+    runner = started(suites, DESIGNS["blocks"])
     until(lambda: frozen(suites), "one is frozen")
     runner.send_signal(signal.SIGSTOP)
     begin_s = time.monotonic()

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,13 +22,14 @@ from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import UnenforcedSlice
 from cotenant.isolation.v1 import V1
 from cotenant.launch.design import designs
-from cotenant.launch.design.designs import InPairs
+from cotenant.launch.design.designs import InCrowds, InPairs
 from cotenant.launch.events import Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
 from cotenant.stats import budget
+from cotenant.stats.crowd_search import CrowdSearch
 from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes, slots
 from patience import HANG_S
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
@@ -103,6 +105,44 @@ def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_t
             spent = own_view.spent_of(tenant)
             assert spent["rest"].processor_ns < 0.05 * spent["rest"].lasted_ns
             assert spent["all"].processor_ns > 0
+
+
+class AlwaysTwo:
+    """Wants two users in every round."""
+
+    def take(self, users: int, values: object) -> None: ...
+
+    def next_users(self) -> int:
+        return 2
+
+
+class InCrowdsOfTwo(InCrowds):
+    """In slices of a pair."""
+
+    slots = slots()
+
+
+@pytest.mark.v1
+def test_a_tenant_killed_at_rest_ends_the_blocks_in_two_seconds(v1_turning: Turning) -> None:
+    """The freezer of cgroup v1 keeps SIGKILL until a thaw, and a third user rests as long as two are to meet."""
+    killed_ns: list[int] = []
+
+    def kill() -> None:
+        slices = CGROUPS / "freezer" / f"cotenant-test-pairs.{os.getpid()}"
+        (state,) = until(lambda: [*slices.glob("*/t2/freezer.state")], "there is a third")
+        until(lambda: state.read_text().strip() == "FROZEN", "it rests")
+        killed_ns.append(time.perf_counter_ns())
+        for pid in state.with_name("cgroup.procs").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    design = InCrowdsOfTwo(cast(CrowdSearch, AlwaysTwo()), 1)
+    result = v1_turning.launch(design=design, tenants=3, limits=Limits(timeout_s=60, budget_s=60))
+    killer.join()
+    assert outcomes(result) == ["completed", "completed", "failed"]
+    assert "SIGKILL" in result.tenants[2].message
+    assert conducted(result).passed[-1].end_ns < killed_ns[0] + 2e9
 
 
 @pytest.mark.usefixtures("short")

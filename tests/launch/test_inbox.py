@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import time
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotenant.launch import inbox
 from cotenant.launch.inbox import (
     DoneMessage,
     FailedMessage,
@@ -137,3 +139,20 @@ def test_an_observation_is_decoded_in_less_than_ten_microseconds() -> None:
             message_of(line)
         times.append(time.process_time_ns() - begin_ns)
     assert min(times) / 100 < 10_000
+
+
+def test_one_that_never_stops_talking_leaves_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many chunks are read in a turn; whether more has come is unknown then."""
+    monkeypatch.setattr(inbox, "CHUNK_BYTES", 20)
+    monkeypatch.setattr(inbox, "CHUNKS_A_TURN", 3)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.sendall(encode("done") * 9)
+        box = inbox.Inbox(ours)
+        taken = [box.take()]
+        assert (box.received_bytes, box.emptied_ns) == (60, 0)
+        while not box.emptied_ns:
+            taken.append(box.take())
+        assert len(taken) > 2
+        assert [message for messages in taken for message in messages] == [DoneMessage()] * 9

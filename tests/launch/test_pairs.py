@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InPairs, Pair, trails, walks
-from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Passed, places
+from cotenant.launch.design.passed import ALL, HOME, ONLY, Block, Passed, SeenSoFar, places
 from cotenant.launch.design.shared import DesignPlan, Turn
 from cotenant.launch.groups import groups_of
 from cotenant.results.record import Observed
@@ -153,6 +153,14 @@ def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_ea
     here, turned = ({0: at, 1: 1 - at} for at in (0, 1))
     assert tempo.left_out_ns(Turn(ALL, turned), here) == {0: 1000 * MS, 1: 1000 * MS}
     assert tempo.left_out_ns(Turn(ALL, here), here) == {0: 50 * MS, 1: 50 * MS}
+
+
+@pytest.mark.parametrize("span_ms", [(-20, 10), (990, 1020), (-20, 1020)])
+def test_a_step_that_crosses_a_border_is_none_alone(span_ms: tuple[int, int]) -> None:
+    made = passed([Block(0, 0, ONLY, {0: HOME}, 0, {0: 0})])
+    rows = [row(*(at * MS for at in span)) for span in (span_ms, (100, 110))]
+    assert SeenSoFar(made, {0: rows}, {0: 2}).steps_alone_ns() == {0: 5 * MS}
+    assert SeenSoFar(made, {0: rows[:1]}, {0: 2}).steps_alone_ns() == {}
 
 
 def timed(steps_ms: dict[int, float | None], crowded_ms: int, **more: int) -> list[Passed]:

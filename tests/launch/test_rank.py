@@ -118,7 +118,7 @@ def test_rank_0_reports_for_ranks_elsewhere_what_it_could_have_seen(rank: Rank, 
     rank.take(whole)
     assert rank.others == {1: rank.observations}
     twice, early = [seen(go, 0), seen(go, 0)], [seen(go, 0, start_ns=1), seen(go, 1)]
-    wrong = [ElsewhereMessage(2, wrong_rows) for wrong_rows in (twice, early, [])]
+    wrong = [ElsewhereMessage(2, wrong_rows) for wrong_rows in (twice, early, [], rows[:1])]
     for message in (whole, ElsewhereMessage(0, rows), ElsewhereMessage(3, rows), *wrong):
         refuses(rank, message)
     rank.elsewhere = 0
@@ -133,6 +133,22 @@ def test_a_record_is_of_all_observations_unless_enough_was_sent(rank: Rank, go: 
         rank.take(message)
     rank.say_enough()
     assert rank.phase is RankPhase.RECORDED
+
+
+def test_the_observation_under_way_at_enough_is_kept(rank: Rank, go: Go) -> None:
+    started(rank, Go(go.t0_ns, Amount(2, 9, 0)), seen(go, 0))
+    rank.say_enough()
+    for message in (seen(go, 1), DONE, RECORD):
+        rank.take(message)
+    assert len(rank.observations) == 2
+
+
+def test_an_observation_is_not_late_by_the_time_that_its_tenant_was_held(rank: Rank, go: Go) -> None:
+    end_ns = go.t0_ns + 100_000_000
+    rank.rests.append((end_ns + 1, end_ns + 600_000_001))
+    rank.link.awaited_ns = end_ns + 610_000_000
+    started(rank, go, seen(go, 0, end_ns=end_ns))
+    assert rank.late_ns == 10_000_000
 
 
 def test_impossible_observations(rank: Rank, go: Go) -> None:

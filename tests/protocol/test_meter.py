@@ -51,7 +51,7 @@ def test_the_conversation_in_its_order(enough: int, made: int) -> None:
         assert (meter.phase, meter.made) == (MEASURED, index)
         meter.observed(index, index + 1, 4.0, event_ns=None)
     assert (meter.phase, meter.made) == (DONE, made)
-    assert meter.record(11, {"item": "row"}) == {"item": "row", "load_end_ns": 11}
+    assert meter.record(11, {"item": "row", "load_end_ns": 1}) == {"item": "row", "load_end_ns": 11}
     assert meter.phase == OVER
     observations = [("observation", index, 4.0, index, index + 1, 0, None) for index in range(made)]
     record = ("record", {"item": "row", "load_end_ns": 11})

@@ -176,7 +176,7 @@ def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_ar
     records = [scaling(devices, uid, mean_ms=500 / times) for uid in range(5) for devices, times in SPEEDS.items()]
     assert not any(one.findings for one in records)
     first, second = doubtful(curves_of(records))
-    assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. See ")
+    assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. Check ")
     assert second.startswith("scaling.c8, 1n8g: 8 devices ran 10.40 times as fast as one: an efficiency of 1.30. Run ")
     assert doubtful(curves_of([scaling(8, mean_ms=1)])) == [], "nothing ran on one device"
     *_, once = doubtful(curves_of(records[: len(SPEEDS)]))

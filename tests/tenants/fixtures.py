@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.launch.paths import SOCKET_PATH_BYTES, SOCKET_ROOM_BYTES, _prefix
 from tenants.suites import Suites, has_v1
 
 _NUMBERS = itertools.count()
@@ -26,7 +28,10 @@ def folder_of(user: int) -> Iterator[Path]:
 
 def suites_in(folder: Path, isolation: str) -> Iterator[Suites]:
     """Suites in a folder, from which nothing may be left; what is left is removed, also behind an exception."""
-    short = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
+    # Short enough for sockets: for a longer one the runner takes /tmp, which is not searched.
+    short = Path("/tmp", secrets.token_hex(3))
+    short.mkdir(0o700)
+    assert len(str(short)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
     suites = Suites(folder, short, f"cotenant-test.{os.getpid()}.{next(_NUMBERS)}", isolation)
     try:
         yield suites

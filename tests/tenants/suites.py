@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,10 @@ class Suites:
         path.write_text(json.dumps(jobs))
         return path
 
-    def line(self, jobs: list[dict[str, Any]] | None, *flags: object) -> list[str]:
+    def line(self, jobs: list[dict[str, Any]] | None, *flags: object, command: Sequence[str] = ()) -> list[str]:
         """Return a command line; of a job file it measures no baseline where none is asked for, as blocks last long."""
-        line = [*self.before, str(ROOT / "run.py"), "--cgroup-base", self.name, "--isolation", self.isolation]
-        asked = {"--baseline", "--mix", "--pairs"}.intersection(map(str, flags))
+        line = [*self.before, str(ROOT / "run.py"), *command, "--cgroup-base", self.name, "--isolation", self.isolation]
+        asked = command or {"--baseline", "--mix", "--pairs"}.intersection(map(str, flags))
         if jobs is not None:
             line += ["--jobs", str(self.jobs(jobs)), *([] if asked else ["--baseline", "none"])]
         return [*line, *map(str, flags)]
@@ -136,11 +136,14 @@ class Suites:
         assert status in (None, ended.returncode), f"it ended with {ended.returncode}: {ended.stdout}{ended.stderr}"
         return ended
 
-    def start(self, jobs: list[dict[str, Any]], *flags: object, **env: str) -> "subprocess.Popen[str]":
-        """Start a suite; its output goes to files, so that nobody waits for a pipe."""
+    def start(
+        self, jobs: list[dict[str, Any]], *flags: object, command: Sequence[str] = (), **env: str
+    ) -> "subprocess.Popen[str]":
+        """Start a suite, or another command; its output goes to files, so that nobody waits for a pipe."""
+        line = self.line(jobs, *flags, command=command)
         with (self.folder / "stdout").open("w") as out, (self.folder / "stderr").open("w") as err:
             return subprocess.Popen(
-                self.line(jobs, *flags), env=self.environment | env, cwd=self.folder, stdout=out, stderr=err, text=True
+                line, env=self.environment | env, cwd=self.folder, stdout=out, stderr=err, text=True
             )
 
     def at_place(self, place: str, users: int) -> None:
@@ -202,8 +205,8 @@ class Suites:
 
     def half_written(self) -> list[Path]:
         """Temporary files, and records that are not JSON."""
-        bad = list(self.output.glob(".*"))
-        for path in self.output.glob("*.json"):
+        bad = list(self.output.rglob(".*"))
+        for path in self.output.rglob("*.json"):
             try:
                 json.loads(path.read_text())
             except ValueError:

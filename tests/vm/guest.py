@@ -170,6 +170,15 @@ class Suite:
         for path in (self.folder, *self.folder.iterdir()):
             shutil.chown(path, USER, USER)
 
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The flags that choose its job, and its tenants' memory."""
+        return "--jobs", str(self.folder / "jobs.json"), "--reserve", "384M"
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "base/output"
+
     def line(self) -> list[str]:
         env = {
             "PATH": os.environ["PATH"],
@@ -181,8 +190,7 @@ class Suite:
             "COTENANT_LOCK": str(self.folder / "lock"),
             MARK: self.name,
         }
-        jobs = ["--jobs", str(self.folder / "jobs.json"), "--reserve", "384M"]
-        words = self.command or (sys.executable, str(ROOT / "run.py"), *jobs)
+        words = self.command or (sys.executable, str(ROOT / "run.py"), *self.jobs)
         return self.start([*words, *self.flags], env)
 
     @contextlib.contextmanager
@@ -207,7 +215,7 @@ class Suite:
                     os.kill(pid, number)
 
     def records(self) -> list[dict[str, Any]]:
-        paths = (self.folder / "base/output").glob("jobs.witness.*.json")
+        paths = self.output.glob("jobs.witness.*.json")
         return sorted((json.loads(path.read_text()) for path in paths), key=lambda record: record["tenant"])
 
     def notes(self, kind: str = "witness") -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ The first rows find users without cpusets; the last of these delegates them. Exi
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import os
 import pwd
 import random
@@ -53,7 +55,7 @@ from guest import (
 
 GONE_S = {"kvm": 2.0, "qemu": 60.0}
 """Nothing may be left after 2 s; an emulated processor is 12 to 20 times slower, or more. The time taken is printed."""
-MOMENTS = {"kvm": 20, "qemu": 3}
+MOMENTS = {"kvm": 20, "qemu": 6}
 DELEGATED = in_service("Delegate=yes", "TasksMax=infinity")
 FEW_TASKS = in_service("Delegate=yes", "TasksMax=600")
 HOG = {"--deed": "hog", "--who": 0}
@@ -72,8 +74,8 @@ class Row:
     words: dict[str, Any] = field(default_factory=dict)
     before: Callable[[], object] = lambda: None
     kill: bool = False
-    end: str = ""
-    """The way in which a launch by blocks is ended, at random moments, in a row that names one."""
+    design: str = ""
+    """The design whose launches are ended at random moments, in a row that names one."""
     core: bool = False
     """Whether it is a row of every CI run."""
 
@@ -164,9 +166,9 @@ USER_ROWS = (
     Row("no session, runner killed", without_session, seen_on_cores, words=NEVER_ENDING, kill=True),
 )
 MOMENT_ROWS = tuple(
-    Row(f"{who}, by blocks, any moment, {end}", start, nothing_wrong, end=end, core=(who, end) == ("user", "runner"))
+    Row(f"{who}, {design}, any moment", start, nothing_wrong, design=design, core=(who, design) == ("user", "blocks"))
     for who, start in (("root", DELEGATED), ("user", as_user))
-    for end in moments.ENDS
+    for design in moments.DESIGNS
 )
 COMMAND_ROWS = (
     Row("user, plan", logged_in, ended_well("isolation v2"), command=(*RUN, "plan")),
@@ -241,7 +243,7 @@ def attempt(row: Row, suite: Suite) -> Iterator[str]:
     """Run the suite; yield the problems of it, and of the things that it left."""
     guest.make_plain()
     before = guest.cgroups()
-    if row.end:
+    if row.design:
         yield from at_moments(row, suite, before)
         return
     with suite.started() as process:
@@ -256,18 +258,22 @@ def attempt(row: Row, suite: Suite) -> Iterator[str]:
 
 
 def at_moments(row: Row, suite: Suite, before: set[Path]) -> Iterator[str]:
-    """End a launch by blocks at so many moments; yield the problems, with the seed that repeats them."""
+    """End launches of a design at so many moments, in all ways in turn; yield the problems, with the seed that repeats
+    them."""
     seed, virtual = random.SystemRandom().getrandbits(32), virtualisation()
-    chance, frozen, longest_s = random.Random(seed), 0, 0.0
-    for number in range(int(os.environ.get("MOMENTS") or MOMENTS.get(virtual, 20))):
-        one = Suite(f"{suite.name}.{number}", row.start, words=moments.words(row.end, chance))
-        problems = [*moments.ended(one, row.end, chance, GONE_S.get(virtual, 2.0)), *nothing_left(one, before)]
-        problems += [*row.check(one)]
+    chance, frozen, longest_s, limit_s = random.Random(seed), 0, 0.0, GONE_S.get(virtual, 2.0)
+    count = int(os.environ.get("MOMENTS") or MOMENTS.get(virtual, 20))
+    ends = [*itertools.islice(itertools.cycle(chance.sample(moments.ENDS, len(moments.ENDS))), count)]
+    for number, end in enumerate(ends):
+        one, after_s = moments.suite_of(f"{suite.name}.{number}", row.start, row.design, end, chance)
+        problems = [*moments.ended(one, end, after_s, chance, limit_s), *nothing_left(one, before), *row.check(one)]
         frozen, longest_s = frozen + one.was_frozen, max(longest_s, one.gone_s or 0.0)
         suite.said = one.said
-        yield from (f"moment {number} of seed {seed}: {problem}" for problem in problems)
+        print(f"       {end}: {'FAILED' if problems else 'ok'}, gone after {one.gone_s or math.inf:.2f} s", flush=True)
+        yield from (f"moment {number}, {end}, of seed {seed}: {problem}" for problem in problems)
         one.destroy()
-    print(f"       {number + 1} moments of seed {seed}, {frozen} while frozen, longest {longest_s:.2f} s", flush=True)
+    made = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+    print(f"       seed {seed}, moments: {made}; {frozen} while frozen, longest {longest_s:.2f} s", flush=True)
 
 
 def virtualisation() -> str:

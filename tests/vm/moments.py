@@ -1,4 +1,4 @@
-"""Ends at any moment of a schedule of blocks, in the virtual machine: nothing stays frozen, nothing is left."""
+"""Ends at any moment of each design, in the virtual machine: nothing stays frozen, nothing is left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from guest import CGROUPS, Suite, until
+from guest import CGROUPS, ROOT, Start, Suite, until
 
 SIGNALS = {"runner": signal.SIGKILL, "interrupt": signal.SIGINT, "stop": signal.SIGTERM}
 """Ends by a signal to the runner."""
@@ -21,7 +21,14 @@ MOST_S = 3.5
 """After the first border, of a schedule that lasts 30 s and more."""
 TO_BEGIN_S = 50
 """The time that a launch which ends by its time has before that."""
-FLAGS = ("--users", "2", "--baseline", "blocks", "--budget", "300")
+CAPACITY = (sys.executable, str(ROOT / "run.py"), "capacity")
+DESIGNS: dict[str, tuple[str, ...]] = {
+    "blocks": ("--users", "2", "--baseline", "blocks", "--budget", "300"),
+    "pairs": ("--pairs", "witness", "--budget", "300"),
+    "duet": ("--users", "1", "--repetitions", "1", "--budget", "300", "--duet", "witness", "--", "---"),
+    "crowd": ("--users", "2", "--keep", "0.1"),
+}
+"""The flags with which somebody starts two tenants of each design; a crowd is a command of its own."""
 
 
 def frozen() -> list[str]:
@@ -34,35 +41,48 @@ def frozen() -> list[str]:
     return held
 
 
-def words(end: str, chance: random.Random) -> dict[str, Any]:
-    """Return the tenants' flags: where memory is the end, one of them takes memory at a random moment."""
-    if end != "memory":
-        return {}
-    return {"--deed": "hog", "--who": chance.randrange(2), "--after": chance.uniform(0, MOST_S)}
-
-
-def ended(suite: Suite, end: str, chance: random.Random, limit_s: float) -> Iterator[str]:
-    """Start the suite and end it once; yield the problems, and say in `suite.was_frozen` whether somebody was."""
+def suite_of(name: str, start: Start, design: str, end: str, chance: random.Random) -> tuple[Suite, float]:
+    """Return a suite, and the seconds from its first border to its end: if memory is that, a tenant takes memory."""
     after_s = chance.uniform(0.2, MOST_S)
-    suite.flags = FLAGS
-    if end == "timeout":
-        suite.flags = (*FLAGS, "--timeout", str(after_s + TO_BEGIN_S))
+    # A crowd's first user is launched by itself before.
+    who = 1 if design == "crowd" else chance.randrange(2)
+    words = {"--deed": "hog", "--who": who, "--after": after_s} if end == "memory" else {}
+    within = ("--timeout", str(after_s + TO_BEGIN_S)) if end == "timeout" else ()
+    suite = Suite(name, start, flags=(*within, *DESIGNS[design]), words=words)
+    if design == "crowd":
+        suite.command = (*CAPACITY, *suite.jobs, "--outdir", str(suite.output))
+    return suite, after_s
+
+
+def ended(suite: Suite, end: str, after_s: float, chance: random.Random, limit_s: float) -> Iterator[str]:
+    """Start the suite and end it once; yield the problems, and say in `suite.was_frozen` whether somebody was."""
     with suite.started() as process:
         began_s = until(lambda: frozen() or process.poll() is not None)
         if began_s is None or process.poll() is not None:
             yield "nobody was ever held still"
+        there = {note["pid"] for note in suite.notes()}
         if end not in ("memory", "timeout"):
             time.sleep(after_s)
         suite.was_frozen = bool(frozen())
         _end(suite, end, process, chance)
-        begin_s = time.monotonic()
-        while end in ("tenant", "memory") and process.poll() is None:
-            if end == "tenant" and frozen() and time.monotonic() - begin_s > limit_s:
-                yield f"{frozen()} are frozen {limit_s} s after the death of one"
-                break
-            time.sleep(0.05)
-        if end not in ("runner", "tenant", "memory") and until(lambda: process.poll() is not None) is None:
+        if end in ("tenant", "memory"):
+            yield from _survived(suite, there, process, limit_s)
+        if end != "runner" and until(lambda: process.poll() is not None) is None:
             yield "the runner did not end"
+
+
+def _survived(suite: Suite, there: set[int], process: subprocess.Popen[str], limit_s: float) -> Iterator[str]:
+    """Wait until all these tenants have ended; when one has died, the others rest no more."""
+    died_s = None
+    while process.poll() is None and (living := there.intersection(suite.processes())):
+        died_s = died_s or (time.monotonic() if living != there else None)
+        if died_s is not None and frozen() and time.monotonic() - died_s > limit_s:
+            yield f"{frozen()} are frozen {limit_s} s after the death of one"
+            break
+        time.sleep(0.05)
+    if suite.command:
+        # It would go on with fewer users.
+        suite.kill_runner(signal.SIGINT)
 
 
 def _end(suite: Suite, end: str, process: subprocess.Popen[str], chance: random.Random) -> None:

@@ -3,7 +3,8 @@
 #   tests/vm/test.sh [core|all|ROW...]      the rows of every CI run, all of them (by default), or some by name
 # Without qemu it is skipped, with a word; where CI=true its packages are installed, and their absence is an error.
 # env: VENV (Python 3.11, as the guest's), VMDIR, MEM, TIMEOUT_S (of the guest), see vm.sh; MOMENTS (of each row that ends
-#      launches at random moments: 20, or 3 where the processor is emulated and takes 20 s for each; 1 of `core`)
+#      launches of a design at random moments: 20, or 6, one of each kind, where the processor is emulated and takes 20 s
+#      and more for each; 1 of `core`)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VENV=$(realpath "${VENV:-$here/../../.venv}") TIMEOUT_S=${TIMEOUT_S:-7200}

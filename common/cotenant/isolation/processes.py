@@ -15,8 +15,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, UnkillableError
 from cotenant.isolation.runs import RunName
+from cotenant.machine.limits import cgroup_mounts, own_cgroups
 from cotenant.procfs import described, numbered, parent_of, process_of, read_text, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.text import listed
@@ -44,8 +45,10 @@ def kill_marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABL
     while (pids := marked(run, tenant, variable)) or before != []:
         for pid in pids:
             _kill(pid, _markers(run, tenant, variable))
+            if pid in (before or ()):
+                _thaw(pid)
         if pids and time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(pids)} of run {run} cannot be killed")
+            raise UnkillableError(f"processes {listed(pids)} of run {run} cannot be killed")
         before = pids
         time.sleep(0.005)
 
@@ -158,7 +161,7 @@ def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(sorted(orphans))} that users left cannot be killed")
+            raise UnkillableError(f"processes {listed(sorted(orphans))} that users left cannot be killed")
         time.sleep(0.002)
     return ended
 
@@ -206,6 +209,17 @@ def _kill(pid: int, markers: set[bytes]) -> None:
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         finally:
             os.close(descriptor)
+
+
+def _thaw(pid: int) -> None:
+    """Thaw the cgroup of a process that outlives SIGKILL in cgroup v1's freezer.
+
+    A dead run's slices may lie below another base than ours, which no sweep of cgroups has thawed.
+    """
+    process, place = process_of(pid), own_cgroups(pid=pid).get("freezer")
+    if process is not None and process.state == "D" and place and (mount := cgroup_mounts().v1.get("freezer")):
+        with contextlib.suppress(OSError):
+            (mount / place.lstrip("/") / "freezer.state").write_text("THAWED")
 
 
 def _pids() -> list[int]:

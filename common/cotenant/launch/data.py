@@ -57,7 +57,7 @@ def named_inputs(launch: PlannedLaunch, paths: RunPaths) -> tuple[Path, ...]:
 def prepare_data(
     options: Options, starts: Iterable[PlannedLaunch], interruption: Interruption, observer: Observer
 ) -> Ready:
-    """Make the data that the cells of `starts` read; return each start with the reason if its data is missing."""
+    """Make the data that the cells of `starts` read; return each launch with the reason if its data is missing."""
 
     @functools.cache
     def prepare(script: Path) -> Prepared:
@@ -82,7 +82,7 @@ def prepare_data(
 
 
 def _as_it_stands(launch: PlannedLaunch, paths: RunPaths) -> tuple[PlannedLaunch, str | None]:
-    """Return a start that reads data made by no maker, with a finding on that, or with the reason if it cannot run."""
+    """Return a launch that reads data made by no maker, with a finding on that, or with the reason if it cannot run."""
     if not (named := named_inputs(launch, paths)):
         return launch, None
     if absent := [path for path in named if not os.access(path, os.F_OK)]:

@@ -59,6 +59,7 @@ from cotenant.launch.turns import Turns
 from cotenant.launch.unready import SEEN_AFTER_S, unready
 from cotenant.machine.load import memory_kills
 from cotenant.meters.meters import Meters
+from cotenant.procfs import awaits_sigkill
 from cotenant.protocol.messages import ProtocolError
 from cotenant.text import sender_of
 
@@ -247,6 +248,10 @@ class Launch:
             # A tenant may wait for a killed worker forever.
             if self.limits.on_oom == "group" and not tenant.is_killed and tenant.live.oom_kills():
                 self._kill([tenant])
+            if self._load is not None and tenant.status is None and awaits_sigkill(tenant.process.pid):
+                # It dies, and ends the blocks for all, once it is thawed.
+                self._wake()
+                self._release([tenant])
         # A reaper that cannot be started now is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()

@@ -1,4 +1,4 @@
-"""Launches a start's tenants, with its meters held around it."""
+"""Launches the tenants of a planned launch, with the meters around it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cotenant.text import listed
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Measures the starts of a suite, one at a time, until `interruption` is requested."""
+    """Measures the launches of a suite, one at a time, until `interruption` is requested."""
 
     suite: PreparedSuite
     resources: Resources

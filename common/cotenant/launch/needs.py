@@ -47,7 +47,7 @@ _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.ben
 def needs_of(
     options: Options, machine: Machine, chosen: Chosen
 ) -> tuple[tuple[JobNeeds, ...], tuple[PlannedLaunch, ...]]:
-    """Return the missing needs of every chosen job, and the starts of those that can be started."""
+    """Return the missing needs of every chosen job, and the launches that can be started."""
     needs: list[JobNeeds] = []
     every: list[PlannedLaunch] = []
     mixed = {label for mix in options.mixes for label in mix.labels}

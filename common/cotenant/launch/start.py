@@ -1,4 +1,4 @@
-"""Turns options and a machine into starts, and finds every fault that can be found before anything runs."""
+"""Turns options and a machine into planned launches, and finds every fault that can be found before anything runs."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Options:
 
 
 class Resolver:
-    """Turns cells into starts, for one machine. Raises CotenantError for a cell that cannot be started."""
+    """Turns cells into planned launches, for one machine. Raises CotenantError for a cell that cannot be started."""
 
     def __init__(self, options: Options, machine: Machine, chosen: Chosen) -> None:
         self._options = options

@@ -29,10 +29,10 @@ class Mounts:
         return self.chains.get(controller, ())
 
 
-def own_cgroups(root: Path = Path("/")) -> dict[str, str]:
-    """Return our own cgroup's path by controller, from `/proc/self/cgroup`, `V2` being the v2 hierarchy."""
+def own_cgroups(root: Path = Path("/"), pid: int | str = "self") -> dict[str, str]:
+    """Return a process's own cgroup by controller, from `/proc/PID/cgroup`, `V2` being the v2 hierarchy."""
     paths: dict[str, str] = {}
-    for line in read_text(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / f"proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, colon, path = rest.partition(":")
         if not colon:

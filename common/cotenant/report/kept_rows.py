@@ -148,7 +148,7 @@ def measure_rows(jobs: Collection[JobSummary], users: Sequence[TableRow]) -> lis
     together = {who: rates for job in jobs for who, rates in job.together.tenants.items()}
     sides = {who: job.alone or Side() for job in jobs for who in job.together.tenants}
     kept = {who: share for job in jobs for who, share in job.kept.items()}
-    progress = {row["tenant"]: kept[row["tenant"]] for row in users}
+    progress = [kept[row["tenant"]] for row in users]
     # Their devices, or slices, in all: each of K sharers counts for 1 / K of one.
     slices = sum(1 / row["sharers"] for row in users)
     found = mix_measures(progress, together, {who: side.of(who) for who, side in sides.items()}, slices)

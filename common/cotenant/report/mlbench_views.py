@@ -12,7 +12,8 @@ from cotenant.frames import pl
 from cotenant.report.matrix import Matrix, matrix_view
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
-from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.renderers import html
+from cotenant.report.section import Card, Page, Section
 from cotenant.report.view import Cell, Column, RowGroup, View
 from cotenant.text import many
 
@@ -85,9 +86,9 @@ def results_view(report: Report) -> View:
     results = report.results.select(*RESULT_FIELDS)
     works = pl.Series("other work", [report.works.get(job, "") for job in results["job"]], pl.String)
     other = Column("other work", show=partial(Cell, style="yellow"), left=True, optional=True)
-    columns, group = [*map(_column, RESULT_FIELDS), other], RowGroup(results.with_columns(works), "Results")
+    group = RowGroup(results.with_columns(works), "Results", notes=[((OF_MEANS, ""),)])
     rows = results.cast({pl.Boolean: pl.Int64})
-    return View("results", RESULT_FIELDS, rows, columns, [group], lines=[((OF_MEANS, ""),)])
+    return View("results", RESULT_FIELDS, rows, [*map(_column, RESULT_FIELDS), other], [group])
 
 
 def of_works(report: Report) -> list[str]:
@@ -127,8 +128,8 @@ def classic_view(
             f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * quantile:+.2f} % {limit}",
             f"Performance               : {100 * performance:+.2f} % (at least 0 %: {verdict(performance >= 0)})",
         ]
-    said = [((note, ""),) for note in notes]
-    return View("results", columns=[*map(_column, lines.columns)], groups=[RowGroup(lines, "Results")], lines=said)
+    group = RowGroup(lines, "Results", notes=[((note, ""),) for note in notes])
+    return View("results", columns=[*map(_column, lines.columns)], groups=[group])
 
 
 def failures_view(report: Report) -> View:
@@ -203,6 +204,8 @@ def report_page(report: Report) -> str:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
     views = [results_view(report), failures_view(report), *([_devices_view(report)] if report.matrix else [])]
     missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
-    sections = [Section("", (), view) for view in views]
-    words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
-    return simple_page(report.title, report.subtitle, (), words, sections, cards, skipped=report.skipped)
+    sections = [Section("", table=html(view)) for view in views]
+    if report.skipped:
+        sections.append(Section("Not read", points=report.skipped))
+    sentences = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
+    return Page(report.title, report.subtitle, (), cards, sections, sentences=sentences).html()

@@ -143,11 +143,6 @@ class JobSummary:
         return trust if len(self.rates) == self.launches else f"{len(self.rates)}/{self.launches} {trust}"
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """The rules of the worst warning on its launches that count, and of all warnings on its launches alone."""
-        return (*([self.doubt.rule] if self.doubt else ()), *(self.alone.doubts if self.alone else ()))
-
-    @property
     def shares(self) -> list[Kept]:
         """The known shares of its tenants."""
         return [self.kept[tenant] for tenant in self.tenants if tenant in self.kept]

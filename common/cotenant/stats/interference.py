@@ -7,7 +7,7 @@ each tenant keeps. Rates of different jobs are in different units, and have neit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -110,30 +110,27 @@ def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
 
 @dataclass(frozen=True, slots=True)
 class MixMeasures:
-    """Measures of a mix, of each tenant's `progress`, the share of its rate that it keeps.
+    """Measures of a mix, of each tenant's progress, the share of its rate that it keeps.
 
-    `stp` is system throughput, the sum of progress: the number of whole slices that the `slices` shared by all are
-    worth. `antt` is the mean slowdown, `worst_slowdown` the slowdown of the tenant `worst`. `fairness` is the least
-    over the greatest progress, from two launches on by means over them that are shrunk by their noise. `tax` is
-    1 - stp / slices: below 0 if sharing pays.
+    `stp` is system throughput, the sum of progress: the number of whole slices that the slices shared by all are worth.
+    `antt` is the mean slowdown, `worst_slowdown` the greatest one. `fairness` is the least over the greatest progress,
+    from two launches on by means over them that are shrunk by their noise. `tax` is 1 - stp / slices: below 0 if
+    sharing pays.
     """
 
-    progress: Mapping[str, Kept]
     stp: Kept
     antt: Kept
-    worst: str
     worst_slowdown: Kept
     fairness: Kept
     tax: Kept
-    slices: float
     differences: Differences | None = None
     """Over the launches; None for one, or for one tenant."""
 
 
 def mix_measures(
-    progress: Mapping[str, Kept], together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float
+    progress: Collection[Kept], together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float
 ) -> MixMeasures | None:
-    """Return the measures of tenants by their name, over the uids in which every one has a rate together and alone.
+    """Return the measures of tenants with this progress, over the uids in which each has a rate together and alone.
 
     Launches of one uid share the state of the machine, which drops out of progress: intervals are t intervals (Student,
     1908) of the logarithms of each uid's measure. None if there is no such uid, or no tenant. Raises ValueError for a
@@ -151,10 +148,10 @@ def mix_measures(
     differ = differences([[math.log(share) for share in of_uid] for of_uid in of_uids])
     even = min(of_uids[0]) / max(of_uids[0]) if differ is None else differ.range
     fairness = Kept(even, None, stp.n, "launches")
-    worst = min(progress, key=lambda tenant: progress[tenant].value)
+    worst = min(progress, key=lambda share: share.value)
     ends = None if stp.interval is None else (1 - stp.interval[1] / slices, 1 - stp.interval[0] / slices)
     tax = Kept(1 - stp.value / slices, ends, stp.n, "launches")
-    return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices, differ)
+    return MixMeasures(stp, antt, worst.inverse(), fairness, tax, differ)
 
 
 def energy_over_alone(
