@@ -146,6 +146,11 @@ class Directory:
         self._rename(name, aside)
         return f"{_KINDS.get(kind, 'a device')}, which is {aside} now"
 
+    def set_beside(self, name: str, suffix: str) -> None:
+        """Rename the entry of this name to one with this suffix; a link is not followed."""
+        self._rename(name, name + suffix)
+        os.fsync(self._descriptor)
+
     def _rename(self, name: str, to: str) -> None:
         os.rename(name, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 

@@ -184,7 +184,7 @@ def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> No
     assert "--precision says beside which of them it stands." in run(capsys, both, *words)[2]
     assert run(capsys, both, "--table", "speed-up")[1].split()[-3:] == ["Processor", "bf16", "2.000"]
     document = json.loads(run(capsys, both, "--table", "speed-up", "--format", "json")[1])
-    assert [up["ratios"] for up in document["speed_ups"]] == [{"ssd": pytest.approx(2, rel=1e-3)}]
+    assert [up["ssd"] for up in document["rows"]] == [pytest.approx(2, rel=1e-3)]
     points = write(tmp_path / "points", [scaling(k, uid) for k in (1, 4) for uid in range(3)])
     assert "scaling.c4, 1n4g: 3 of 5 launches." in run(capsys, points, "--table", "scaling", "--format", "json")[2]
 
@@ -212,7 +212,7 @@ def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(
 def test_the_heat_map_tells_configurations_apart(three_ways: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["report", *map(str, three_ways), "--html", str(page), "--format", "csv"]) == 0
-    heat = page.read_text().partition("in % of the job's best device")[2].partition("</table>")[0]
+    heat = page.read_text().partition("best device; the farther")[2].partition("</table>")[0]
     assert [heat.count(f"vae (isolation {name})") for name in ("v1", "none")] == [1, 1]
 
 
@@ -230,13 +230,13 @@ REFUSED = {
     "--table interference --job cart": "No job was measured in two ways: alone in its slice, ",
     "--table interference --precision fp32": "--precision is for --table throughput and batch-size.",
     "--table scaling": "There are no scaling cells there.",
-    "--table throughput --format json": "--table throughput is CSV only.",
+    "--table throughput --format md": "--table throughput is CSV or JSON.",
     "--table throughput --precision fp8": "There are no records of fp8. There are fp32.",
     "--table throughput --reference H100": "There is no system 'H100'.",
     "--table speed-up": "No family did the same work in fp32 and in another precision on one system. There is fp32.",
     "--table throughput --foreign none.csv": "none.csv cannot be read",
     "--foreign none.csv": "--foreign is for --table throughput, batch-size and scaling.",
-    "--table scaling --format json --foreign ray": "--foreign goes with text and csv.",
+    "--table scaling --format md --foreign ray": "--foreign goes with text, csv and json.",
     "--table throughput --systems single": "No row is left to show.",
     "--per watt": "--per is for --table throughput and batch-size.",
     "--save-target ../x": "'../x' is no name for a device model.",

@@ -31,6 +31,24 @@ def test_each_repetition_has_a_number_of_its_own_and_one_table_has_all(loose: Su
     assert "the mean over 3 launches, its 95 % interval" in ended.stdout
 
 
+def test_a_repetition_that_runs_again_takes_the_place_of_the_first_run_unless_it_fails(loose: Suites) -> None:
+    jobs, failing = [job("sums.py", *SHORT)], [job("", name="job") | {"cmd": "/bin/false"}]
+    loose.run(jobs, "--users", 1, status=0)
+    (first,) = loose.output.glob("*.json")
+    failed = loose.run(failing, "--users", 1, status=1)
+    said = "it failed, and an earlier launch completed, which counts in its place (1 record, now *.superseded)."
+    assert said in failed.stdout + failed.stderr
+    assert [*loose.output.glob("*.json")] == [first]
+    resumed = loose.run(failing, "--users", 1, "--resume", status=1)
+    assert "1 launch done, 0 to come" in resumed.stdout
+    assert "cannot be read" not in resumed.stdout + resumed.stderr
+    again = loose.run(jobs, "--users", 1, status=0)
+    assert "it counts in the place of an earlier launch (1 record, now *.superseded)." in again.stdout + again.stderr
+    assert not first.exists()
+    assert [record["completed"] for record in loose.records()] == [True]
+    assert len([*loose.output.glob("*.superseded")]) == 2
+
+
 def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: Suites) -> None:
     jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--repetitions", 2, "--budget", 1)
     runner = loose.start(jobs, *flags)

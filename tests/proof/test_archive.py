@@ -31,6 +31,8 @@ from cotenant.stats.tenants import common_load, overlap
 from report.making import launch
 from results.made import ISOLATION, hashes
 
+LATER = "2026-05-01T00:00:00+00:00"
+
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -188,6 +190,7 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
     strays: list[tuple[dict[str, bytes | None], str]] = [
         ({vae: None}, missing),
         ({vae: None, f"{vae}.unfinished": own}, missing),
+        ({vae: None, f"{vae}.superseded": own}, missing),
         ({"baselines.wlm.R0.D0.json": own}, "baselines.wlm.R0.D0.json stands in no launch of the journal."),
     ]
     for changed, sentence in strays:
@@ -200,6 +203,21 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
         (start + first, "The journal does not have the end that the archive names."),
     ):
         assert sentence in wrong(forge(suite, tmp_path, {FILE: journal}))["journal"][0]
+
+
+def test_records_may_be_superseded_where_another_launch_took_their_place(tmp_path: Path) -> None:
+    place, archive = tmp_path / "suite", tmp_path / "run.tar.zst"
+    launched(place, "vae", with_findings(met(launch("vae"))))
+    older = sorted(place.glob("*.json"))
+    launched(place, "vae", with_findings(met([replace(one, start_time=LATER) for one in launch("vae")])))
+    for path in older:
+        path.rename(f"{path}.superseded")
+    make_archive(place, archive, "0.1.0")
+    assert wrong(archive) == {}
+    path = Path(f"{older[0]}.superseded")
+    path.write_bytes(path.read_bytes().replace(b"vae", b"wlm"))
+    make_archive(place, archive, "0.1.0")
+    assert wrong(archive)["journal"] == (f"{older[0].name} is not what launch vae, repetition 0, wrote.",)
 
 
 def test_an_archive_of_nothing_is_refused(suite: Path, tmp_path: Path, capsys: Capture) -> None:

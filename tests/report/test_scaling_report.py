@@ -13,7 +13,7 @@ from scipy import stats
 from commands.calling import refusal
 from cotenant.report.published import published_curves
 from cotenant.report.renderers import as_json, markdown
-from cotenant.report.scaling import Curves, as_text, curves, doubtful, few, of_one_series_grid
+from cotenant.report.scaling import Curves, as_text, check_single, curves, doubtful, few, scaling_view
 from cotenant.results.record import Record
 from report.making import launch, scaling, summary_of
 
@@ -43,7 +43,7 @@ def medians(records: list[Record], devices: int) -> list[float]:
 def test_markdown_to_the_letter() -> None:
     records = of_five()
     found, middle = curves_of(records), {k: float(np.median(medians(records, k))) for k in (1, 2, 8)}
-    assert markdown(of_one_series_grid(found)).splitlines() == [
+    assert markdown(scaling_view(found)).splitlines() == [
         "| node_num | gpu_num_per_node | batch_size_per_device | samples/s | speedup |",
         "| ---: | ---: | ---: | ---: | ---: |",
         *(f"| 1 | {k} | 64 | {middle[k]:.2f} | {middle[k] / middle[1]:.2f} |" for k in (1, 2, 8)),
@@ -131,8 +131,8 @@ def test_without_one_device_there_is_no_speedup() -> None:
     found = curves_of([scaling(2), scaling(4)])
     assert few(found) == ["scaling.c2, 1n2g: 1 of 5 launches.", "scaling.c4, 1n4g: 1 of 5 launches."]
     assert [point.speedup for points in found.values() for point in points] == [None, None]
-    assert "null" in as_json(of_one_series_grid(found))
-    assert markdown(of_one_series_grid(found)).splitlines()[2].endswith("| - |")
+    assert [row["speedup"] for row in json.loads(as_json(scaling_view(found)))["rows"]] == [None, None]
+    assert markdown(scaling_view(found)).splitlines()[2].endswith("| - |")
 
 
 def test_two_configurations_or_machines_under_one_key_are_an_error() -> None:
@@ -155,8 +155,12 @@ def test_two_batch_sizes_are_two_curves_and_a_job_of_one_size_is_none_where_othe
     assert as_text(found).count("Model: resnet50") == 5
     assert len(curves_of([lone])) == 1
     shared = curves_of(launch("vae", 0, 2))
-    for several_or_none, reason in ((found, "1n1g is the key of 2 configurations"), (shared, "no scaling cells")):
-        assert reason in refusal(of_one_series_grid, several_or_none)
+    assert "1n1g is the key of 2 configurations" in refusal(check_single, found)
+    assert "no scaling cells" in refusal(scaling_view, shared)
+    assert {(row["batch_size_per_device"], row["nodes"], row["devices"]) for row in scaling_view(found).rows} == {
+        *((64, 1, devices) for devices in (1, 2, 8)),
+        *((128, 1, devices) for devices in (1, 2)),
+    }
 
 
 def test_data_parallel_is_one_process_over_all_devices() -> None:
@@ -172,7 +176,7 @@ def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_ar
     records = [scaling(devices, uid, mean_ms=500 / times) for uid in range(5) for devices, times in SPEEDS.items()]
     assert not any(one.findings for one in records)
     first, second = doubtful(curves_of(records))
-    assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. See ")
+    assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. Check ")
     assert second.startswith("scaling.c8, 1n8g: 8 devices ran 10.40 times as fast as one: an efficiency of 1.30. Run ")
     assert doubtful(curves_of([scaling(8, mean_ms=1)])) == [], "nothing ran on one device"
     *_, once = doubtful(curves_of(records[: len(SPEEDS)]))

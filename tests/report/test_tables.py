@@ -22,8 +22,8 @@ from cotenant.report.tables import (
     forms,
     other_works,
     sources_of_watt,
-    speed_up_grid,
-    table_grid,
+    speed_up_view,
+    systems_view,
     tables,
 )
 from cotenant.results.record import Record
@@ -40,11 +40,11 @@ SYSTEMS = [
 
 def rows_in(*given: Any, **more: Any) -> dict[str, dict[str, str]]:
     """Return a table's rows by the names of their systems."""
-    return {row.pop("name_gpu"): row for row in rows_of(table_grid(*given, **more))}
+    return {row.pop("name_gpu"): row for row in rows_of(systems_view(*given, **more))}
 
 
 def header(*given: Any) -> str:
-    return as_csv(table_grid(*given)).splitlines()[0]
+    return as_csv(systems_view(*given)).splitlines()[0]
 
 
 def on(host: str, gpu: str, name: str, mean_ms: float, batch_size: int = 32, **common: Any) -> list[Record]:
@@ -184,16 +184,16 @@ def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
     unsliced = [replace(record, isolation=replace(ISOLATION, backend="none")) for record in elsewhere]
     smaller = [replace(one, arguments=one.arguments | {"size": 32}) for one in on("dgx", "Tesla V100", "ssd_fp16", 100)]
     by_precision = tables_of([*two_systems(), *unsliced, *smaller])
-    (row,) = rows_of(speed_up_grid(by_precision))
+    (row,) = rows_of(speed_up_view(by_precision))
     assert (row["name_gpu"], row["precision"]) == ("2x V100", "fp16")
     assert float(row["resnet50"]) == pytest.approx(2.5, rel=0.01)
     assert row.keys() == {"name_gpu", "precision", "resnet50"}
-    document = json.loads(as_json(speed_up_grid(by_precision)))
-    assert document["schema"] == "cotenant-speed-up-1"
-    assert [(each["name"], [*each["ratios"]]) for each in document["speed_ups"]] == [("2x V100", ["resnet50"])]
+    document = json.loads(as_json(speed_up_view(by_precision)))
+    assert (document["view"], [*document["columns"]]) == ("speed-up", ["name_gpu", "precision", "resnet50"])
+    assert [(each["name_gpu"], each["precision"]) for each in document["rows"]] == [("2x V100", "fp16")]
     (other,) = other_works(by_precision)
     assert other.startswith("2x V100: ssd did another work in fp16 than in fp32 (its arguments or its source differ)")
-    said = refusal(speed_up_grid, {"fp32": by_precision["fp32"]})
+    said = refusal(speed_up_view, {"fp32": by_precision["fp32"]})
     assert re.search(r"No family did the same work in fp32 and in another.* There is fp32\.", said)
 
 
@@ -233,7 +233,7 @@ def test_published_systems_of_one_name_keep_their_own_rates(tmp_path: Path) -> N
         path.write_text(f"name_gpu,num_gpu,ssd\nV100,1,{rate}\n")
         lines += foreign_lines(path, "throughput")
     for reference, rates in ((None, ["100.0", "300.0"]), (lines[0].name, ["1.0", "3.0"])):
-        rows = rows_of(table_grid(lines, "throughput", reference=reference))
+        rows = rows_of(systems_view(lines, "throughput", reference=reference))
         assert [row["ssd"] for row in rows] == rates
 
 
@@ -308,8 +308,7 @@ def test_other_numbers_of_copies_have_rows_and_speed_ups_of_their_own() -> None:
     found = tables(summary_of([*one, *four, *of(4, "resnet50_fp16")]).jobs, [])
     rates = {name: float(row["resnet50"]) for name, row in rows_in(found["fp32"], "throughput").items()}
     assert rates == pytest.approx({"Xeon (1 copy)": rate_of(one), "Xeon (4 copies)": rate_of(four)})
-    ups = speed_up_grid(found).document["speed_ups"]
-    assert [up.ratios for up in ups] == [{"resnet50": pytest.approx(1.0)}]
+    assert speed_up_view(found).frame["resnet50"].to_list() == [pytest.approx(1.0)]
 
 
 def test_copies_and_one_model_over_devices_share_neither_row_nor_column() -> None:

@@ -46,21 +46,6 @@ def test_of_a_repetition_that_ran_twice_the_newest_records_count(order: int) -> 
     assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_run_that_failed_does_not_replace_an_earlier_one_that_completed(order: int) -> None:
-    later = (NOON + timedelta(hours=1)).isoformat()
-    lost = (a_lost_record("failed", "no", place={"tenant": tenant, "vcd": str(tenant)}) for tenant in (0, 1))
-    failed = [replace(record, start_time=later) for record in lost]
-    newest, sentences = newest_in(frame_of([*launch(day=0), *failed][::order]))
-    assert set(newest["completed"]) == {True}
-    assert sentences == ["vae, repetition 0: a later run of it failed; the newest that completed counts."]
-    # A failure before a completed launch does not matter; where no launch completed, the failed one counts.
-    newest, sentences = newest_in(frame_of([*failed, *launch(day=1)][::order]))
-    assert set(newest["completed"]) == {True}
-    assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
-    assert set(newest_in(frame_of(failed))[0]["completed"]) == {False}
-
-
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
     """A launch a day, whose tenants run on these devices."""
     records, common = [], {"started": NOON + timedelta(days=uid)}

@@ -218,7 +218,7 @@ def test_what_comes_before_the_damage_is_kept_and_what_is_no_record_is_named_wit
         ("9" * 10_000, 0, "it holds a number that is none"),
     ):
         *before, skipped = records_in([write(path, text)])
-        assert [record.name for record in before] == ["vae"] * records
+        assert [record.values["name"] for record in before] == ["vae"] * records
         assert skipped == Skipped(str(path), reason)
 
 

@@ -13,7 +13,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError
 from cotenant.frames import pl
 from cotenant.report.beside import mix_blocks, mix_view
-from cotenant.report.duets import duets_grid
+from cotenant.report.duets import duets_view
 from cotenant.report.grid import Grid
 from cotenant.report.hosts import hosts_view
 from cotenant.report.interference import apart, interference_view
@@ -117,6 +117,6 @@ MAKERS: Mapping[TableName, Maker] = {
         "No job was measured beside a neighbour of known pressure.",
         PRESSING,
     ),
-    "duet": Maker(lambda summary, records: duets_grid(summary.in_duets), "No launch there was a duet.", DUET),
+    "duet": Maker(lambda summary, records: duets_view(summary.in_duets), "No launch there was a duet.", DUET),
 }
 """The tables of the cost of neighbours, and of the jobs; systems side by side have flags of their own."""

@@ -16,10 +16,10 @@ from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.frames import pl
 from cotenant.report import mlbench
-from cotenant.report.grid import Grid
 from cotenant.report.matrix import COLUMNS, matrix
-from cotenant.report.mlbench_views import Report, classic_grid, report_grids, report_page, results_grid
+from cotenant.report.mlbench_views import Report, classic_view, report_page, report_views, results_view
 from cotenant.report.renderers import as_csv, show
+from cotenant.report.view import View
 from cotenant.results.columns import OF_EQUALS
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.store import write_named
@@ -37,9 +37,9 @@ def main(argv: Sequence[str]) -> int:
     if given.html is not None:
         write_page(given.html, report_page(report))
     if given.csv is not None:
-        table = as_csv(results_grid(report))
+        table = as_csv(results_view(report))
         write_named(given.csv, table.encode(errors="replace"), "--csv names another file.")
-    show(report_grids(report))
+    show(report_views(report))
     return EXIT_PASSED
 
 
@@ -111,8 +111,8 @@ def _report(given: argparse.Namespace) -> Report:
     )
 
 
-def _older(counted: pl.DataFrame, results: pl.DataFrame, targets: dict[str, Target], score: mlbench.Score) -> Grid:
+def _older(counted: pl.DataFrame, results: pl.DataFrame, targets: dict[str, Target], score: mlbench.Score) -> View:
     without = [job for job in results["job"] if job not in targets]
     lines, short = mlbench.classic(counted, {job: targets[job] for job in results["job"] if job in targets})
     complete = not score.missing and not short and score.failures_pass
-    return classic_grid(lines, mlbench.classic_total(lines, complete), short, without)
+    return classic_view(lines, mlbench.classic_total(lines, complete), short, without)

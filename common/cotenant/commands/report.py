@@ -83,12 +83,12 @@ def _check(given: argparse.Namespace) -> None:
         raise CotenantError(f"--{of_tables[0]} is for --table throughput and batch-size.", "Add one of them.")
     if given.foreign and not (crossing or given.table == "scaling"):
         raise CotenantError("--foreign is for --table throughput, batch-size and scaling.", "Add one of them.")
-    if given.foreign and given.table == "scaling" and given.format not in ("text", "csv"):
-        raise CotenantError(f"--format {given.format} holds one series of ours.", "--foreign goes with text and csv.")
+    if given.foreign and given.table == "scaling" and given.format == "md":
+        raise CotenantError("--format md holds one series of ours.", "--foreign goes with text, csv and json.")
     if given.table == "batch-size" and (given.reference or given.per):
         raise CotenantError("Batch sizes are not relative to anything.", "--reference and --per are for throughput.")
-    if crossing and given.format not in ("text", "csv"):
-        raise CotenantError(f"--table {given.table} is CSV only.", "Leave out --format.")
+    if crossing and given.format == "md":
+        raise CotenantError(f"--table {given.table} is CSV or JSON.", "Leave out --format, or use --format json.")
     if given.jobs and not given.targets:
         raise CotenantError("--jobs names the jobs that a score expects.", "Add --targets.")
     if given.targets and not (given.html or given.save_target):

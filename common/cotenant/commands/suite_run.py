@@ -256,7 +256,7 @@ def _print_results(records: Sequence[Record], suite: PreparedSuite, given: Launc
 def _print_tables(records: Sequence[Record], before: Collection[Finding], given: LaunchFlags) -> None:
     """Print the tables, after the last launch: the modules that read records take a while to import."""
     try:
-        from cotenant.report.duets import duets_grid
+        from cotenant.report.duets import duets_view
         from cotenant.report.jobs import jobs_view
         from cotenant.report.renderers import show
         from cotenant.report.suite_end import suite_grids
@@ -267,7 +267,7 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         return
     summary = summarise(Rows.all(table_of_records(records)))
     if given.format == "json":
-        tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_view(summary), given.format)
+        tell_grid(duets_view(summary.in_duets) if summary.in_duets else jobs_view(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
 

@@ -17,7 +17,7 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.published import published_curves
-from cotenant.report.renderers import as_csv
+from cotenant.report.renderers import FILES
 from cotenant.report.share import share_points
 from cotenant.report.summary import JobSummary, Summary, scores
 from cotenant.results.columns import OF_EQUALS
@@ -50,7 +50,7 @@ def report(given: argparse.Namespace) -> int:
     elif given.table == "speed-up":
         by_precision = _chosen(_tables(summary.jobs, given.systems), given.systems)
         warn(*tables.other_works(by_precision))
-        tell_grid(tables.speed_up_grid(by_precision), given.format)
+        tell_grid(tables.speed_up_view(by_precision), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -86,7 +86,8 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
 
 def _write_page(result: Result, given: argparse.Namespace) -> None:
     from cotenant.report import figures  # matplotlib takes a second to import
-    from cotenant.report.page import Against, headline, page
+    from cotenant.report.page import headline, page
+    from cotenant.report.sections.contents import Against, PageContents
 
     summary, skipped, against = result.summary, result.skipped, None
     if given.targets is not None:
@@ -103,7 +104,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
         curves, skipped = {}, (*skipped, f"No scaling curves: {error}")
     title = given.title or headline(summary, given.targets)
     with figures.collected() as charts:
-        content = page(title, summary, curves, against, skipped, share_points(result.records))
+        content = page(title, PageContents(summary, curves, against, skipped, share_points(result.records)))
     if given.html is not None:
         write_page(given.html, content)
     if given.figures is not None:
@@ -120,8 +121,9 @@ def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path])
     if form == "text" and curves:
         tell(scaling.as_text(curves))
         return
-    grid = scaling.scaling_grid(curves) if form == "csv" and curves else scaling.of_one_series_grid(curves)
-    tell_grid(grid, form)
+    if form == "md":
+        scaling.check_single(curves)
+    tell_grid(scaling.scaling_view(curves), form)
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:
@@ -178,8 +180,9 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
         raise CotenantError(
             "No system has a price in its description.", "Give it one in a file, and name that by --systems."
         )
+    form = "json" if given.format == "json" else "csv"
     texts = {
-        name: as_csv(tables.table_grid(lines, given.table, given.per, given.reference))
+        name: FILES[form](tables.systems_view(lines, given.table, given.per, given.reference))
         for name, lines in by_precision.items()
     }
     warn(*dict.fromkeys(tables.forms(shown)))
@@ -188,7 +191,7 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
     if given.outdir is not None:
         prepare_directory(given.outdir)
         for name, text in texts.items():
-            write_whole(given.outdir / f"{given.table}-{name}.csv", text.encode())
+            write_whole(given.outdir / f"{given.table}-{name}.{form}", text.encode())
     elif len(texts) > 1:
         raise CotenantError(
             f"There are tables of {', '.join(texts)}.", "--precision prints one, --outdir writes a file for each."

@@ -131,4 +131,4 @@ def keep_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         write_whole(folder / name, content)
         if name.endswith(SET_ASIDE):
-            (folder / name.removesuffix(SET_ASIDE)).unlink(missing_ok=True)
+            (folder / name.rpartition(".")[0]).unlink(missing_ok=True)

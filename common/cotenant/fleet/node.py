@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 OUT, ERR = LOGS = ("runner.out", "runner.err")
-SET_ASIDE = ".unfinished"
-KEPT = (*LOGS, ".json", ".journal", ".resolved", "summary.txt", SET_ASIDE)
+SET_ASIDE = (".unfinished", ".superseded")
+KEPT = (*LOGS, ".json", ".journal", ".resolved", "summary.txt", *SET_ASIDE)
 LOOK_S, GRACE_S = 1.0, 30.0
 PR_SET_PDEATHSIG = 1
 PORTS = range(20000, 32000)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from cotenant.errors import CotenantError, UnwrittenError
 from cotenant.files import Directory
 from cotenant.finding import Finding, warning
-from cotenant.results.journal import FILE, Entry, append, goes_on
-from cotenant.results.record import Record, encode
+from cotenant.results.journal import FILE, Entry, Launched, append, goes_on, parsed
+from cotenant.results.record import Record, encode, restored
 from cotenant.results.store import (
     SUMMARY,
     Reserve,
@@ -25,6 +27,8 @@ from cotenant.results.store import (
     write_into,
     write_record,
 )
+from cotenant.results.superseded import SUPERSEDED, superseded
+from cotenant.text import many
 
 T = TypeVar("T")
 
@@ -68,6 +72,37 @@ class Output:
                 path = self._do(partial(write_record, self.directory, record, time))
                 kept[path.name] = hashlib.sha256(encode(record)).hexdigest()
         return kept
+
+    def supersede(self, launch: Launched, records: Sequence[Record]) -> str:
+        """Set aside the records that do not count: of older launches by the journal, or of this one; say so.
+
+        What cannot be renamed stays, and readers take the newest launch.
+        """
+        new = dict(zip(launch.records, records, strict=True))
+        stems = {_stem(name) for name in new}
+        entries = parsed(self._known, FILE).entries
+        known = {name for entry in entries if isinstance(entry, Launched) for name in entry.records}
+        names = [name for name in known - new.keys() if _stem(name) in stems]
+        older = {name: record for name in names if (record := self._record(name)) is not None}
+        aside = []
+        for name in superseded(new, older):
+            with suppress(OSError):
+                self.directory.set_beside(name, SUPERSEDED)
+                aside.append(name)
+        if not aside:
+            return ""
+        files = f"{many(len(aside), 'record')}, now *{SUPERSEDED}"
+        if aside[0] in new:
+            return f"it failed, and an earlier launch completed, which counts in its place ({files})."
+        return f"it counts in the place of an earlier launch ({files})."
+
+    def _record(self, name: str) -> Record | None:
+        """Return the record in a file; None if it is gone, or not one that was written here."""
+        try:
+            with self.directory.open(name) as file:
+                return restored(file.read())
+        except (OSError, msgspec.MsgspecError):
+            return None
 
     def journal(self, entry: Entry) -> None:
         """Append an entry to the journal."""
@@ -135,6 +170,11 @@ class Output:
             if self.directory.kind_of(FILE):
                 yield f"{self.directory.set_aside(FILE)}, in the place of {FILE}"
             self.directory.write(FILE, self._known)
+
+
+def _stem(name: str) -> str:
+    """Return the part of a record's file name that is equal for all records of one name and repetition."""
+    return name.rpartition(".D")[0]
 
 
 def _replaced(directory: Directory) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from cotenant.confidential import by_new_key, words_without
 from cotenant.finding import survived
@@ -18,6 +18,8 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import begin
 from cotenant.results.journal import Ended, Launched, now
 from cotenant.results.record import Record
+
+T = TypeVar("T", Launched, Ended)
 
 
 class Recorder:
@@ -43,8 +45,10 @@ class Recorder:
             tell(sentence)
         return [launch for launch in suite.starts if launch.key not in progress.finished]
 
-    def keep(self, launch: PlannedLaunch, result: LaunchResult, limits: Limits) -> list[Record]:
-        """Make, write and return a launch's records. Raises CotenantError."""
+    def keep(
+        self, launch: PlannedLaunch, result: LaunchResult, limits: Limits, tell: Callable[[str], None]
+    ) -> list[Record]:
+        """Make, write and return a launch's records; tell which do not count any more. Raises CotenantError."""
         # Late imports, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
         from cotenant.launch.parts import parts_of
@@ -61,8 +65,10 @@ class Recorder:
         files = self._output.keep(records, result.ended)
         if len(files) == len(records):
             outcomes = tuple(record.outcome for record in records)
-            host = suite.machine.hostname
-            self._journal(Launched, label=launch.key, outcomes=outcomes, records=files, host=host)
+            label, host = launch.key, suite.machine.hostname
+            ended = self._journal(Launched, label=label, outcomes=outcomes, records=files, host=host)
+            if sentence := self._output.supersede(ended, records):
+                tell(f"{launch.label}, repetition {options.uid}: {sentence}")
         return records
 
     def end(self, interrupted: str | None) -> None:
@@ -75,9 +81,11 @@ class Recorder:
         names = {each: launch.of_turn(each).names for each in launch.goes_on}
         return tuple(each for each in launch.goes_on if (*names[each], *each.stands_for) not in kept)
 
-    def _journal(self, entry: type[Launched | Ended], **fields: Any) -> None:
+    def _journal(self, entry: type[T], **fields: Any) -> T:
         options = self._suite.options
-        self._output.journal(entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
+        made = entry(suite=options.suite.name, uid=options.uid, time=now(), **fields)
+        self._output.journal(made)
+        return made
 
     def _resolved(self) -> bytes:
         """Return the suite as it runs, in JSON: every cell with the command of each tenant."""

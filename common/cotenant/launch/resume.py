@@ -23,6 +23,7 @@ from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
 from cotenant.results.journal import ARGUMENTS, Journal, Launched, Started, now, read_journal
 from cotenant.results.record import Record, restored
+from cotenant.results.superseded import SUPERSEDED
 from cotenant.suite.task_source import harness_version, task_of, version_of
 from cotenant.text import listed, many
 
@@ -173,7 +174,8 @@ def _progress(journal: Journal, start: Started, starts: Sequence[PlannedLaunch],
     sentences = [f"Going on with repetition {start.uid}, begun {start.time[:19]}Z: {done} done, {to_come} to come."]
     if aside:
         sentences.append(f"Records of a launch that did not end: {many(len(aside), 'file')}, now *{SET_ASIDE}.")
-    records = {name: _record(output / name) for launch in finished.values() for name in launch.records}
+    names = [name for launch in finished.values() for name in launch.records]
+    records = {name: _record(output / name) or _record(output / (name + SUPERSEDED)) for name in names}
     lost = tuple(name for name, record in records.items() if record is None)
     if lost:
         gone = f"{many(len(lost), 'record')} of these launches cannot be read, which are not made again"

@@ -159,7 +159,7 @@ class _Launches:
             suite.pace.took(launch, time.monotonic() - begin_s - loaded_s)
         left = cleared(spec.temporary for spec in launch.specs)
         found = (*launch.findings, *left, *output.put_right())
-        records = self.recorder.keep(replace(launch, findings=found), result, limits)
+        records = self.recorder.keep(replace(launch, findings=found), result, limits, self.tell)
         outcomes = [record.outcome for record in records if record.solo == launch.solo]
         minutes = (time.monotonic() - begin_s) / 60
         output.summary(launch_line(position, len(suite.starts), outcomes, minutes, launch.commands))

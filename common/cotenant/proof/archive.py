@@ -22,9 +22,11 @@ from cotenant.files import content_of
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Journal, Launched, read_journal
 from cotenant.results.store import write_named
+from cotenant.results.superseded import SUPERSEDED
 
 MANIFEST = "manifest.json"
 RECORD = ".json"
+KEPT = (RECORD, ".resolved", ".unfinished", SUPERSEDED, ".log")
 
 
 class ArchiveManifest(msgspec.Struct, frozen=True):
@@ -106,7 +108,7 @@ def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
     files, left_out = list[Path](), list[str]()
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*.log")]):
         name = path.relative_to(directory).as_posix()
-        is_own = path.suffix in (RECORD, ".resolved", ".unfinished", ".log") or name in (JOURNAL, "summary.txt")
+        is_own = path.suffix in KEPT or name in (JOURNAL, "summary.txt")
         if not is_own or path.name.startswith(".") or not stat.S_ISREG(path.lstat().st_mode):
             continue
         if path.suffix == RECORD and name not in known:

@@ -5,7 +5,7 @@ That a program did the work it names cannot be seen from records: launch it your
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -20,6 +20,7 @@ from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Launched, Started, parsed
 from cotenant.results.rates import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.record import Record, counted, rated, restored
+from cotenant.results.superseded import SUPERSEDED
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many
 
@@ -63,7 +64,9 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     wrong = [] if journal.entries else ["There is no journal: nothing says which launches there were."]
     if journal.head != manifest.journal_head:
         wrong.append("The journal does not have the end that the archive names.")
-    wrong += [sentence for launch in launches for sentence in _wrong_records(launch, members)]
+    made = Counter(_repetition(launch) for launch in launches)
+    for launch in launches:
+        wrong += _wrong_records(launch, members, may_be_superseded=made[_repetition(launch)] > 1)
     known = {name for launch in launches for name in launch.records}
     foreign = [name for name in members if name.endswith(RECORD) and name not in known]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
@@ -72,10 +75,19 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     return ArchiveCheck("journal", looked_at, tuple(wrong), _unlaunched(starts, launches))
 
 
-def _wrong_records(launch: Launched, members: Mapping[str, bytes]) -> Iterator[str]:
+def _repetition(launch: Launched) -> tuple[str, int, str, str]:
+    return launch.suite, launch.uid, launch.label, launch.host
+
+
+def _wrong_records(launch: Launched, members: Mapping[str, bytes], may_be_superseded: bool) -> Iterator[str]:
+    """Yield sentences on records that are missing, or changed.
+
+    `--resume` sets the records of an unfinished launch aside, and another launch of the same repetition those of a
+    finished one, or its own.
+    """
+    suffixes = ["", *([] if launch.finished else [".unfinished"]), *([SUPERSEDED] if may_be_superseded else [])]
     for name, digest in launch.records.items():
-        # `--resume` sets the records of an unfinished launch aside.
-        place = name if launch.finished or name in members else f"{name}.unfinished"
+        place = next((name + suffix for suffix in suffixes if name + suffix in members), "")
         if place not in members:
             yield f"{name} of launch {launch.label}, repetition {launch.uid}, is missing."
         elif sha256(members[place]) != digest:

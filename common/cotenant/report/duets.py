@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.comparison import middle
-from cotenant.report.grid import (
-    Cell,
-    Column,
-    Grid,
-    Measurement,
-    RowGroup,
-    Value,
-    Words,
-    measured_columns,
-    number,
-    place_columns,
-    row,
-)
 from cotenant.report.problems import lines_below, losses, reported_findings
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, Words, common, measured, place_columns, with_ends
 from cotenant.results.launches import ABORTED, Work, distinguishing_values, grouped, work_of
 from cotenant.results.record import INVALID, UNAUDITED
 from cotenant.results.table import Rows
@@ -50,10 +38,32 @@ _VERDICTS: Mapping[str, str] = {
     Verdict.SAME: "B is as fast as A, within {}",
     Verdict.UNCLEAR: "It is not clear whether B is slower than A",
 }
-FIELDS = (
-    *("suite", "host", "duet", "run_id", "isolation", "ratio", "ratio_low", "ratio_high", "rounds"),
-    *("a", "b", "unit", "verdict", "audited", "settled_s", "a_arguments", "b_arguments"),
-)
+FIELDS = {
+    **common("suite", "host"),
+    "duet": "the name of the duet",
+    "run_id": "the repetition: its uid",
+    **common("isolation"),
+    **with_ends("ratio", "the rate of B over that of A; null without a verdict"),
+    "rounds": "the rounds that it goes over",
+    "a": "items per second of A, the median of its users",
+    "b": "items per second of B",
+    **common("unit"),
+    "verdict": "SLOWER, FASTER, SAME or UNCLEAR; INVALID, or how the launch ended, where there is no number",
+    "audited": "1 if our loop watched steps of both sides; else a program counts its own",
+    "settled_s": "about how many seconds would settle an unclear verdict; null if an hour would not",
+    "a_arguments": "the arguments of A, behind those of the job",
+    "b_arguments": "the arguments of B",
+    "robust": "the ratio by rates that a busy host leaves alone",
+    "mean": "the ratio by all items over all time",
+    "differs": "the values in which its work differs from that of other launches of the duet; empty if it does not",
+}
+OVER_LAUNCHES = {
+    **{name: FIELDS[name] for name in (*_SAME, "differs")},
+    "launches": "the launches that count",
+    **with_ends("value", "the rate of B over that of A, over launches", "low", "high"),
+    "verdict": "SLOWER, FASTER, SAME or UNCLEAR",
+    "settled": "how many launches would settle an unclear verdict; null if that is not known",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +96,6 @@ class DuetLine:
     audited: bool = True
     works: tuple[Work, ...] = ()
     differs: str = ""
-
-
-DOCUMENTED = tuple(each.name for each in fields(DuetLine) if each.name != "works")
-"""The fields of a line in JSON."""
 
 
 def duet_lines(records: Rows) -> list[DuetLine]:
@@ -169,56 +175,55 @@ def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return min(outcomes, key=lambda outcome: outcome == ABORTED, default=INVALID if invalid else None)
 
 
-def _ratio(line: DuetLine) -> Measurement | None:
-    if line.ratio is None:
-        return None
-    return Measurement(line.ratio, line.interval, str(line.rounds), (line.rounds,))
+def _verdict(verdict: str, audited: int) -> Cell:
+    return Cell(verdict, style=STYLES.get(verdict, ""), note="" if audited else UNAUDITED)
 
 
-def _duet(line: DuetLine) -> Cell:
-    return Cell(line.duet, {"duet": line.duet, "a_arguments": line.a_arguments, "b_arguments": line.b_arguments})
-
-
-def _verdict(line: DuetLine) -> Cell:
-    values: dict[str, Value] = {"verdict": line.verdict, "audited": int(line.audited), "settled_s": line.settled_s}
-    return Cell(line.verdict, values, STYLES.get(line.verdict, ""), note="" if line.audited else UNAUDITED)
-
-
-COLUMNS: Sequence[Column[DuetLine]] = (
-    *place_columns(lambda line: line, "suite", "host", "isolation"),
-    Column("duet", _duet, left=True),
-    Column("uid", lambda line: number(line.run_id, str, "run_id")),
-    *measured_columns(
-        "B / A",
-        _ratio,
-        ("ratio", "ratio_low", "ratio_high", "rounds"),
-        n="rounds",
-        show=numbers.ratio,
-        span=numbers.ratio_interval,
-    ),
-    Column("A", lambda line: number(line.a, numbers.rate, "a")),
-    Column("B", lambda line: number(line.b, numbers.rate, "b")),
-    Column("unit", lambda line: Cell(f"{line.unit or 'item'}/s", {"unit": line.unit}), left=True),
-    Column("verdict", _verdict, left=True),
+_RATIO = ("ratio", "ratio_low", "ratio_high", "rounds")
+COLUMNS = (
+    *place_columns("suite", "host", "isolation"),
+    Column("duet", left=True),
+    Column("uid", "run_id"),
+    *measured("B / A", _RATIO, show=numbers.ratio, span=numbers.ratio_interval)[:2],
+    Column("rounds"),
+    Column("A", "a", numbers.rate),
+    Column("B", "b", numbers.rate),
+    Column("unit", show=lambda unit: f"{unit or 'item'}/s", left=True),
+    Column("verdict", ("verdict", "audited"), _verdict, left=True),
 )
 
 
-def duets_grid(records: Rows) -> Grid:
-    """Return a row for each launch, a group with its sentences for each duet, and below failures and the worst
-    findings."""
-    duets = _by_duet(records)
-    groups = [RowGroup([row(COLUMNS, line) for line in lines], notes=_words(lines)) for lines in duets]
-    document = {
-        "schema": "cotenant-duet-1",
-        "duets": [{name: getattr(line, name) for name in DOCUMENTED} for lines in duets for line in lines],
-        "over_launches": [
-            {name: getattr(lines[0], name) for name in (*_SAME, "differs")} | asdict(found)
-            for lines in duets
-            if (found := over_launches(lines)) is not None
-        ],
+def _row(line: DuetLine) -> Row:
+    low, high = line.interval or (None, None)
+    return {name: getattr(line, name, None) for name in FIELDS} | {
+        "ratio_low": low,
+        "ratio_high": high,
+        "audited": int(line.audited),
     }
-    below = lines_below(losses(records), (), reported_findings(records))
-    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),), *below], fields=FIELDS, document=document)
+
+
+def duets_view(records: Rows) -> View:
+    """Return a row for each launch, a group with its sentences for each duet, and below failures and the worst
+    findings; a part has the verdicts over several launches."""
+    duets = _by_duet(records)
+    rows = [[_row(line) for line in lines] for lines in duets]
+    groups = [RowGroup(of_duet, notes=_words(lines)) for of_duet, lines in zip(rows, duets, strict=True)]
+    over = [
+        {name: getattr(lines[0], name) for name in (*_SAME, "differs")} | asdict(found) | {"low": low, "high": high}
+        for lines in duets
+        if (found := over_launches(lines)) is not None
+        for low, high in [found.interval or (None, None)]
+    ]
+    return View(
+        "duet",
+        FIELDS,
+        [row for of_duet in rows for row in of_duet],
+        COLUMNS,
+        groups,
+        lines=[((LEGEND, "dim"),), *lines_below(losses(records), (), reported_findings(records))],
+        sentences=[said for lines in duets for said in _said_of(lines)],
+        parts=[View("duets_over_launches", OVER_LAUNCHES, over)] if over else (),
+    )
 
 
 def _words(lines: Sequence[DuetLine]) -> list[Words]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from cotenant.frames import pl
-from cotenant.report.grid import Cell, Column, Grid, table, word
 from cotenant.report.mlbench import RATE
 from cotenant.report.summary import Summary
+from cotenant.report.view import Cell, Column, RowGroup, View
 from cotenant.results.columns import COUNTS
 from cotenant.results.identity import natural
 from cotenant.results.launches import Work
@@ -23,7 +22,6 @@ Shares = tuple[float, float, float]
 
 Matrix = Mapping[str, Mapping[str, Shares]]
 """The shares of each job on each device."""
-Line = tuple[str, Mapping[str, Shares]]
 
 
 def matrix(
@@ -46,18 +44,16 @@ def matrix(
     return sorted({name for of_job in jobs.values() for name in of_job}, key=_natural), jobs
 
 
-def matrix_grid(devices: Sequence[str], names: Sequence[str], jobs: Matrix, title: str = "", facts: str = "") -> Grid:
+def matrix_view(devices: Sequence[str], names: Sequence[str], jobs: Matrix, title: str = "", facts: str = "") -> View:
     """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
-    columns = [Column[Line]("job", lambda line: word(line[0]), left=True)]
-    columns += [Column(name, partial(_cell, device)) for device, name in zip(devices, names, strict=True)]
-    return table(columns, jobs.items(), title, facts)
+    columns = [Column("job", left=True)]
+    columns += [Column(name, f"on {device}", _cell) for device, name in zip(devices, names, strict=True)]
+    rows = [{"job": job} | {f"on {device}": of_job.get(device) for device in devices} for job, of_job in jobs.items()]
+    return View("devices", columns=columns, groups=[RowGroup(rows, title, facts)])
 
 
-def _cell(device: str, line: Line) -> Cell:
+def _cell(shares: Shares) -> Cell:
     """Return a cell with a colour from none, for the best device, to full at 70 % of its rate and below."""
-    shares = line[1].get(device)
-    if shares is None:
-        return Cell()
     mean, low, high = (100 * share for share in shares)
     heat = round(min(100.0, max(0.0, (100 - mean) / 0.3)))
     return Cell(f"{mean:.1f}", style=colour(shares[0]), note=f"({low:.1f} .. {high:.1f})", heat=heat)

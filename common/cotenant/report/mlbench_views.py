@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from cotenant.frames import pl
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, text_column, word
-from cotenant.report.matrix import Matrix, matrix_grid
+from cotenant.report.matrix import Matrix, matrix_view
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
-from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.renderers import html
+from cotenant.report.section import Card, Page, Section
+from cotenant.report.view import Cell, Column, RowGroup, View
 from cotenant.text import many
 
-RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
+RESULT_FIELDS = {
+    "job": "the job",
+    "n": "records, one a user",
+    "target": "the reference device's rate, in items per second",
+    "perf_tgt": "the least share of it that passes",
+    "sd%_tgt": "the greatest sd% that passes",
+    "mean": "the mean of the records' mean rates",
+    "perf": "that over the target",
+    "perf_pass": "1 if perf is no less than perf_tgt",
+    "sd%": "the standard deviation of the records' mean rates, in percent of their mean",
+    "sd%_pass": "1 if sd% is no more than sd%_tgt",
+}
 OF_MEANS = "Rates are the original's: the mean over observations; `cotenant report` has their median."
 OF_COLUMNS = (
     "Of each job: mean and sd of n records' mean rates (one record a user), held against a reference device's target. "
@@ -44,18 +56,18 @@ class Report:
     matrix: Matrix
     skipped: Sequence[str]
     works: Mapping[str, str]
-    older: Grid | None = None
+    older: View | None = None
 
 
-def report_grids(report: Report) -> Iterator[Grid]:
+def report_views(report: Report) -> Iterator[View]:
     """Yield the report's sections."""
-    yield Grid((), (), report.title, [((report.subtitle, ""),), (("", ""),)])
-    yield report.older or results_grid(report)
-    yield failures_grid(report)
+    yield View("title", title=report.title, lines=[((report.subtitle, ""),), (("", ""),)])
+    yield report.older or results_view(report)
+    yield failures_view(report)
     lines = [*_score_lines(report.score, report.price), *of_works(report), *of_original(report)]
-    yield Grid((), [RowGroup((), "Score", notes=[((line, ""),) for line in lines])])
+    yield View("score", groups=[RowGroup((), "Score", notes=[((line, ""),) for line in lines])])
     if report.matrix:
-        yield _devices_grid(report)
+        yield _devices_view(report)
 
 
 SHOWN: dict[str, Callable[[Any], str]] = {
@@ -69,12 +81,14 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 """Formats of these columns; means and shares of targets have the digits that n and sd allow, others six."""
 
 
-def results_grid(report: Report) -> Grid:
+def results_view(report: Report) -> View:
     """Return a row per job against its target, with the difference between its work and the target's."""
-    more: Column[Mapping[str, Any]] = Column(
-        "other work", lambda line: word(report.works.get(line["job"], ""), style="yellow"), left=True, optional=True
-    )
-    return replace(_grid(report.results.select(RESULT_FIELDS), [OF_MEANS], [more]), fields=RESULT_FIELDS)
+    results = report.results.select(*RESULT_FIELDS)
+    works = pl.Series("other work", [report.works.get(job, "") for job in results["job"]], pl.String)
+    other = Column("other work", show=partial(Cell, style="yellow"), left=True, optional=True)
+    group = RowGroup(results.with_columns(works), "Results", notes=[((OF_MEANS, ""),)])
+    rows = results.cast({pl.Boolean: pl.Int64})
+    return View("results", RESULT_FIELDS, rows, [*map(_column, RESULT_FIELDS), other], [group])
 
 
 def of_works(report: Report) -> list[str]:
@@ -88,24 +102,21 @@ def of_works(report: Report) -> list[str]:
     return [text] if differ else []
 
 
-def _grid(lines: pl.DataFrame, notes: Sequence[str] = (), more: Sequence[Column[Any]] = ()) -> Grid:
-    columns = [*(Column(name, partial(_cell, name), left=name == "job") for name in lines.columns), *more]
-    return table(columns, lines.iter_rows(named=True), "Results", notes=[((note, ""),) for note in notes])
-
-
-def _cell(name: str, line: Mapping[str, Any]) -> Cell:
-    value = line[name]
-    if isinstance(value, bool):
-        return Cell(verdict(value), {name: int(value)}, "green" if value else "bold red")
+def _column(name: str) -> Column:
+    if name.endswith("_pass"):
+        return Column(name, show=lambda passed: Cell(verdict(passed), style="green" if passed else "bold red"))
     if name in ("mean", "perf"):
-        spread, count = line["sd%"], line["n"]
-        return number(value, lambda mean: borne(mean, spread and spread / 100 / math.sqrt(count)), name)
-    return number(value, SHOWN.get(name, plain), name)
+        return Column(name, (name, "sd%", "n"), _borne)
+    return Column(name, show=SHOWN.get(name, plain), left=name == "job")
 
 
-def classic_grid(
+def _borne(mean: float, spread: float | None, count: int) -> str:
+    return borne(mean, spread and spread / 100 / math.sqrt(count))
+
+
+def classic_view(
     lines: pl.DataFrame, total: tuple[float, float, bool] | None, short: Sequence[str], without: Sequence[str]
-) -> Grid:
+) -> View:
     """Return the older table with its last lines. Performance is the mean of `diff`."""
     notes = [f"Fewer than 4 repetitions, so no line: {', '.join(short)}"] if short else []
     notes += [f"Measured, but without a target: {', '.join(without)}"] if without else []
@@ -117,21 +128,24 @@ def classic_grid(
             f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * quantile:+.2f} % {limit}",
             f"Performance               : {100 * performance:+.2f} % (at least 0 %: {verdict(performance >= 0)})",
         ]
-    return _grid(lines, notes)
+    group = RowGroup(lines, "Results", notes=[((note, ""),) for note in notes])
+    return View("results", columns=[*map(_column, lines.columns)], groups=[group])
 
 
-def failures_grid(report: Report) -> Grid:
+def failures_view(report: Report) -> View:
     """Return a row per failed record; their share of all records is the heading."""
-    columns: Sequence[Column[Failure]] = (
-        text_column("job", lambda failure: failure[0]),
-        Column("uid", lambda failure: word(str(failure[1]))),
-        Column("device", lambda failure: word(failure[2])),
-        text_column("reason", lambda failure: failure[3], words=True),
+    names = ("job", "uid", "device", "reason")
+    columns = (
+        Column("job", left=True),
+        Column("uid"),
+        Column("device"),
+        Column("reason", left=True, words=True),
     )
     failed = len(report.failed)
     share = f"{failed} of {report.total} records failed ({percent(failed / report.total if report.total else 1)})"
     limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
-    return table(columns, report.failed, "Failures", f"{share}; {limit}")
+    rows = [dict(zip(names, failure, strict=True)) for failure in report.failed]
+    return View("failures", columns=columns, groups=[RowGroup(rows, "Failures", f"{share}; {limit}")])
 
 
 def _score_lines(score: Score, price: float | None) -> Iterator[str]:
@@ -154,10 +168,10 @@ def of_original(report: Report) -> list[str]:
     return [f"The original's default score leaves out {', '.join(more)}; so does --original-score."] if more else []
 
 
-def _devices_grid(report: Report) -> Grid:
+def _devices_view(report: Report) -> View:
     facts = "mean (min .. max) of records' mean rates, % of each job's best device"
     names = [f"D{device}" for device in report.devices]
-    return matrix_grid(report.devices, names, report.matrix, "Relative device performance", facts)
+    return matrix_view(report.devices, names, report.matrix, "Relative device performance", facts)
 
 
 def verdict(passed: bool) -> str:
@@ -188,8 +202,10 @@ def report_page(report: Report) -> str:
     ]
     if report.price is not None:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
-    grids = [results_grid(report), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
+    views = [results_view(report), failures_view(report), *([_devices_view(report)] if report.matrix else [])]
     missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
-    sections = [Section("", (), grid) for grid in grids]
-    words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
-    return simple_page(report.title, report.subtitle, (), words, sections, cards, skipped=report.skipped)
+    sections = [Section("", table=html(view)) for view in views]
+    if report.skipped:
+        sections.append(Section("Not read", points=report.skipped))
+    sentences = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
+    return Page(report.title, report.subtitle, (), cards, sections, sentences=sentences).html()

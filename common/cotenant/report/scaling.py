@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import fmean, median, pstdev
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Measurement, RowGroup, measured_columns, number, row
 from cotenant.report.kept import counted
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, common, measured, with_ends
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import Work, difference_of, difference_words, rates_of, work_of
 from cotenant.results.read import drawn
@@ -29,11 +30,24 @@ NORMAL = 1.96
 """Standard deviations on either side that hold 95 % of a normal distribution."""
 CONDITIONS = ("isolation", "software", "device")
 """The words of works that must be equal between launches on one device and on several."""
-FIELDS = (
-    *("model", "precision", "parallelism", "input", "foreign", "batch_size_per_device", "nodes", "devices", "unit"),
-    *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
-    *("speedup", "speedup_low", "speedup_high", "efficiency", "efficiency_low", "efficiency_high"),
-)
+FIELDS = {
+    "model": "the model",
+    "precision": "its precision",
+    "parallelism": "how its training is spread over devices: ddp, dp ...",
+    "input": "files or resident",
+    "foreign": "the file that others published the point in; empty for ours",
+    "batch_size_per_device": "rows of a batch on each device",
+    "nodes": "nodes",
+    "devices": "devices of each node",
+    **common("unit"),
+    "launches": "launches",
+    "median": "items per second over all devices, the median over launches",
+    "mean": "their mean",
+    **with_ends("geometric_mean", "their geometric mean", "low", "high"),
+    "spread": "the standard deviation of the rates' logarithms",
+    **with_ends("speedup", "the median over that of one device; null if no launch ran on one"),
+    **with_ends("efficiency", "that over the number of devices"),
+}
 LEGEND = "speed-up: the median rate over launches, over that of one device; efficiency: over that of as many devices."
 
 
@@ -179,91 +193,86 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
         )
 
 
-def of_one_series_grid(curves: Curves) -> Grid:
-    """Return the grid of the only series, with its document by key, `1n8g`.
+def check_single(curves: Curves) -> None:
+    """Raise CotenantError for several series, whose points would have the same names in a table without the series."""
+    if len(curves) > 1:
+        points = next(iter(curves.values()))
+        raise CotenantError(
+            f"{points[0].key} is the key of {len(curves)} configurations: {'; '.join(map(str, curves))}.",
+            "--job 'NAME.c*' picks the cells of one.",
+        )
 
-    Raises CotenantError for no series, and for several, whose keys would collide.
+
+def _row(point: ScalingPoint) -> Row:
+    across = across_launches(point.rates)
+    low, high = across.interval or (None, None)
+    row = {
+        **asdict(point.series),
+        "nodes": point.nodes,
+        "devices": point.devices,
+        "launches": across.n,
+        "median": median(point.rates),
+        "mean": fmean(point.rates),
+        "geometric_mean": across.rate,
+        "low": low,
+        "high": high,
+        "spread": across.spread,
+    }
+    for name, kept in (("speedup", point.speedup), ("efficiency", point.efficiency)):
+        low, high = (kept and kept.interval) or (None, None)
+        row |= {name: kept and kept.value, f"{name}_low": low, f"{name}_high": high}
+    return row
+
+
+def _worth(heading: str, name: str, show: str, span: str) -> list[Column]:
+    """Return the columns of a share and its interval."""
+
+    def interval(_: float, low: float | None, high: float | None, nodes: int, devices: int) -> str | Cell:
+        # One device's speed-up is 1 by definition.
+        ends = None if low is None or high is None else (low, high)
+        return Cell() if nodes * devices == 1 else numbers.span(ends, span.format)
+
+    ends = (name, f"{name}_low", f"{name}_high", "nodes", "devices")
+    return [
+        Column(heading, name, show.format, seen="screens"),
+        Column("95 % interval", ends, interval, seen="screens"),
+    ]
+
+
+COLUMNS = (
+    Column("node_num", "nodes", seen="files"),
+    Column("gpu_num_per_node", "devices", seen="files"),
+    Column("batch_size_per_device", seen="files"),
+    Column("samples/s", "median", "{:.2f}".format, seen="files"),
+    Column("speedup", show="{:.2f}".format, seen="files"),
+    Column("cell", ("nodes", "devices"), "{}n{}g".format, left=True, seen="screens"),
+    *measured(
+        "geometric mean",
+        ("geometric_mean", "low", "high", "launches"),
+        partial(counted, over="launches"),
+        once=lambda launches: launches == 1,
+        seen="screens",
+    ),
+    *_worth("speed-up", "speedup", "{:.2f}x", "{:.2f}-{:.2f}"),
+    *_worth("efficiency", "efficiency", "{:.3f}", "{:.3f}-{:.3f}"),
+)
+
+
+def scaling_view(curves: Curves) -> View:
+    """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know.
+
+    Raises CotenantError for no series.
     """
     if not curves:
         raise CotenantError(
             "There are no scaling cells there.", 'They are jobs with "cgroup": "all", such as profiles with --devices.'
         )
-    (series, points), *others = curves.items()
-    if others:
-        listed = "; ".join(map(str, curves))
-        raise CotenantError(
-            f"{points[0].key} is the key of {len(curves)} configurations: {listed}.",
-            "--job 'NAME.c*' picks the cells of one.",
-        )
-    document = {
-        point.key: {
-            "average_speed": fmean(point.rates),
-            "batch_size_per_device": series.batch_size_per_device,
-            "median_speed": median(point.rates),
-            "speedup": _speedup(point),
-        }
-        for point in points
-    }
-    return replace(scaling_grid(curves), document=document)
-
-
-def _speedup(point: ScalingPoint) -> float | None:
-    return None if point.speedup is None else point.speedup.value
-
-
-def _cell(point: ScalingPoint) -> Cell:
-    return Cell(point.key, asdict(point.series) | {"mean": fmean(point.rates)})
-
-
-def _measured(point: ScalingPoint) -> Measurement:
-    across = across_launches(point.rates)
-    n, once = counted(across.n, "launches"), across.n == 1
-    return Measurement(across.rate, across.interval, n, (across.n, across.spread), once)
-
-
-def _worth(
-    name: str, heading: str, of: Callable[[ScalingPoint], Kept | None], show: str, span: str
-) -> Sequence[Column[ScalingPoint]]:
-    """Return the columns of a share and its interval."""
-
-    def value(point: ScalingPoint) -> Cell:
-        if (kept := of(point)) is None:
-            return Cell()
-        low, high = kept.interval or (None, None)
-        return Cell(show.format(kept.value), {name: kept.value, f"{name}_low": low, f"{name}_high": high})
-
-    def interval(point: ScalingPoint) -> Cell:
-        kept = of(point)
-        # One device's speed-up is 1 by definition.
-        if kept is None or point.total_devices == 1:
-            return Cell()
-        return Cell(numbers.span(kept.interval, span.format))
-
-    return Column(heading, value, seen="screens"), Column("95 % interval", interval, seen="screens")
-
-
-COLUMNS: Sequence[Column[ScalingPoint]] = (
-    Column("node_num", lambda point: number(point.nodes, str, "nodes"), seen="files"),
-    Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
-    Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
-    Column("samples/s", lambda point: number(median(point.rates), "{:.2f}".format, "median"), seen="files"),
-    Column("speedup", lambda point: number(_speedup(point), "{:.2f}".format), seen="files"),
-    Column("cell", _cell, left=True, seen="screens"),
-    *measured_columns(
-        "geometric mean", _measured, ("geometric_mean", "low", "high", "launches", "spread"), seen="screens"
-    ),
-    *_worth("speedup", "speed-up", lambda point: point.speedup, "{:.2f}x", "{:.2f}-{:.2f}"),
-    *_worth("efficiency", "efficiency", lambda point: point.efficiency, "{:.3f}", "{:.3f}-{:.3f}"),
-)
-
-
-def scaling_grid(curves: Curves) -> Grid:
-    """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know."""
     groups = [
-        RowGroup([row(COLUMNS, point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
+        RowGroup(list(map(_row, points)), str(series), f"{series.unit or 'item'}/s over all devices")
         for series, points in curves.items()
     ]
-    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS)
+    rows = [row for group in groups for row in group.each()]
+    return View("scaling", FIELDS, rows, COLUMNS, groups, lines=[((LEGEND, "dim"),)])
 
 
 def as_text(curves: Curves) -> str:

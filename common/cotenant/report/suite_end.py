@@ -11,7 +11,7 @@ from cotenant.report import scaling
 from cotenant.report.answer import answers
 from cotenant.report.basis import basis
 from cotenant.report.beside import mix_blocks, mix_view
-from cotenant.report.duets import duets_grid
+from cotenant.report.duets import duets_view
 from cotenant.report.grid import Grid
 from cotenant.report.interference import interference_view
 from cotenant.report.job_cells import estimate_columns, shared, verdict_cell, verdict_note
@@ -36,7 +36,7 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     If `verbose`, also a row per user, the measures of mixes, the full cost of neighbours, and all findings.
     """
     if summary.in_duets:
-        yield duets_grid(summary.in_duets)
+        yield duets_view(summary.in_duets)
         return
     yield jobs_at_end(summary)
     yield _lines([*lines_below(summary.losses, (), ())])
@@ -48,7 +48,7 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     if curves := pressure_curves(summary):
         yield pressure_view(curves)
     if scales := _scaling(summary, verbose):
-        yield scaling.scaling_grid(scales)
+        yield scaling.scaling_view(scales)
     if share := observed_words(summary):
         yield _lines([((f"{share[0].upper()}{share[1:]}.", "dim"),)])
     yield _lines([((text, "bold"),) for text in answers(summary)])

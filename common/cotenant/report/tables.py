@@ -10,16 +10,15 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.frames import pl
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, text_column
 from cotenant.report.summary import JobSummary
+from cotenant.report.view import Column, View
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import grouped, rates_of
 from cotenant.results.read import drawn
@@ -32,6 +31,13 @@ Kind = Literal["throughput", "batch-size"]
 Per = Literal["watt", "price"]
 POWER = "power_w"
 INDEX = "name_gpu"
+SYSTEM = {INDEX: "the name of the system, with the conditions in which rows of one system differ"}
+OF_SYSTEM = {
+    **SYSTEM,
+    "num_gpu": "its devices",
+    "watt": "its mean power, measured or by its description; null if unknown",
+    "price": "its price, by its description; null if unknown",
+}
 FIRST = "ssd"
 PLAIN = "fp32"
 UNKNOWN = "unknown"
@@ -168,10 +174,10 @@ def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
     return f"{work.family} ({'; '.join(notes)})" if notes else work.family
 
 
-def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> Grid:
+def systems_view(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> View:
     """Return one precision's table, for programs alone; rates may be per watt or price, or relative to a line.
 
-    An unknown cell is empty. Several published lines may have one name, of which the first is the reference. Raises
+    An unknown cell is null. Several published lines may have one name, of which the first is the reference. Raises
     CotenantError if no line has the name `reference`.
     """
     columns, names = works(lines), [line.name for line in lines]
@@ -182,12 +188,15 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
             raise CotenantError(f"There is no system '{reference}'.", hint)
         whole = values[names.index(reference)]
         values = [[*map(_over, of_line, whole)] for of_line in values]
-    fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns.values()))
-    rows = []
-    for line, of_line in zip(lines, values, strict=True):
-        record = (line.name, line.system.devices, line.usual_watt, line.system.price, *of_line)
-        rows.append(Row(values=dict(zip(fields, record, strict=True))))
-    return Grid((), [RowGroup(rows)], fields=fields)
+    meaning = "its batch size" if kind == "batch-size" else "items per second of all its devices"
+    meaning += f" per {per}" if per else ""
+    meaning += f", over that of {reference}" if reference else ""
+    fields = {**OF_SYSTEM, **dict.fromkeys(map(printable, columns.values()), meaning)}
+    rows = [
+        dict(zip(fields, (line.name, line.system.devices, line.usual_watt, line.system.price, *of_line), strict=True))
+        for line, of_line in zip(lines, values, strict=True)
+    ]
+    return View(kind, fields, rows)
 
 
 def _value(line: Line, work: ColumnWork, kind: Kind, per: Per | None) -> float | None:
@@ -251,40 +260,30 @@ def _watt(job: JobSummary) -> float | None:
     return fmean(sum(power[each] for each in of_launch) for of_launch in of_launches.values())
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedUp:
-    """One system's rates in a precision over its rates in fp32, by the names of columns."""
-
-    name: str
-    precision: str
-    ratios: Mapping[str, float]
-
-
-def speed_up_grid(by_precision: Tables) -> Grid:
+def speed_up_view(by_precision: Tables) -> View:
     """Return the rates of every other precision over those in fp32, of the same system under the same conditions.
 
     Batch sizes may differ, the work of an item not. Raises CotenantError if no family was measured in both.
     """
     titles = works(line for lines in by_precision.values() for line in lines)
     ups = [
-        SpeedUp(line.name, precision, {titles[work]: ratio for work, ratio in ratios.items() if ratio is not None})
-        for precision, line, ratios in _over_plain(by_precision)
-        if any(ratios.values())
+        (precision, line.name, ratios) for precision, line, ratios in _over_plain(by_precision) if any(ratios.values())
     ]
     if not ups:
         raise CotenantError(
             f"No family did the same work in {PLAIN} and in another precision on one system.",
             f"There is {', '.join(by_precision)}.",
         )
-    names = [title for title in titles.values() if any(title in up.ratios for up in ups)]
-    columns: list[Column[SpeedUp]] = [
-        text_column(INDEX, lambda up: printable(up.name), INDEX),
-        text_column("precision", lambda up: up.precision, "precision"),
-        *(Column(printable(name), partial(_ratio, name)) for name in names),
+    names = {work: printable(title) for work, title in titles.items() if any(ratios.get(work) for *_, ratios in ups)}
+    over = f"its rate in that precision over its rate in {PLAIN}; null where both were not measured of the same work"
+    fields = {**SYSTEM, "precision": "the precision", **dict.fromkeys(names.values(), over)}
+    rows = [
+        {INDEX: printable(name), "precision": precision} | {names[work]: ratios.get(work) for work in names}
+        for precision, name, ratios in ups
     ]
-    fields = (INDEX, "precision", *map(printable, names))
-    document = {"schema": "cotenant-speed-up-1", "speed_ups": ups}
-    return replace(table(columns, ups), fields=fields, document=document)
+    columns = [Column(INDEX, left=True), Column("precision", left=True)]
+    columns += [Column(name, show=numbers.ratio) for name in names.values()]
+    return View("speed-up", fields, rows, columns)
 
 
 def other_works(by_precision: Tables) -> list[str]:
@@ -315,7 +314,3 @@ def _over_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[Colum
                     is_one_work = not entry.work or not plain.work or entry.work == plain.work
                     ratios[work] = entry.rate / plain.rate if is_one_work else None
             yield precision, line, ratios
-
-
-def _ratio(title: str, up: SpeedUp) -> Cell:
-    return number(up.ratios.get(title), numbers.ratio, printable(title))

@@ -427,7 +427,7 @@ def equal_columns() -> dict[str, RecordColumn]:
 def values_of(record: ReadRecord | LegacyRecord, columns: tuple[RecordColumn, ...]) -> list[Any]:
     """Return a record's values in these columns, each in its column's type, not yet checked."""
     if isinstance(record, LegacyRecord):
-        return [getattr(record, column.name, None) for column in columns]
+        return [record.values.get(column.name) for column in columns]
     return [take(record) for take in _takers(columns)]
 
 

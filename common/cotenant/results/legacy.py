@@ -12,11 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from cotenant.decoding import Number, Positive, Whole
 from cotenant.finding import Finding
@@ -39,56 +38,25 @@ _BEFORE_ASKED: Fields = {"suite_start_time": "", "asked": None, "given": None}
 """Fields that our first records lack."""
 
 
-class LegacyRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """A record of the original suite: its values by the names of their columns; every other column is unknown.
+@dataclass(frozen=True, slots=True)
+class LegacyRecord:
+    """A record of the original suite, the `number`-th of the file `path`: `values` by the names of their columns.
 
-    It is the `number`-th of the file `path`. `all_findings` has the one on a file that its launch did not write.
+    Every other column is unknown. `all_findings` has the one on a file that its launch did not write.
     """
 
+    values: Fields
     path: str
     number: int | None
     all_findings: list[Finding]
-    findings: str
-    error_findings: str
-    suite: str
-    name: str
-    run_id: int
-    vcd: str
-    group: str
-    tenant: int | None
-    tenants: int | None
-    alike: int | None
-    hostname: str
-    suite_start_time: str
-    start_time: str
-    end_time: str
-    completed: bool
-    outcome: str
-    message: str
-    comparable: bool
-    unit: str
-    batch_size: int | None
-    batch_size_per_device: int | None
-    precision: str
-    parallelism: str
-    model: str
-    input: str
-    devices: int | None
-    processors: int | None
-    gpu: str
-    version: str
-    rate_items_s: float | None
-    rate_mean_items_s: float | None
-    rate_min_items_s: float | None
-    rate_max_items_s: float | None
-    n: int | None
-    mean_s: float | None
-    sd_s: float | None
-    losses_non_finite: int
-    schema: str = ROWS
-    audited: bool = True
-    ours: bool = False
-    edited: bool | None = None
+
+    @property
+    def ours(self) -> bool:
+        return False
+
+    @property
+    def edited(self) -> bool | None:
+        return None
 
 
 def legacy_record(fields: Fields, path: str, number: int | None, findings: list[Finding]) -> LegacyRecord:
@@ -117,48 +85,50 @@ def legacy_record(fields: Fields, path: str, number: int | None, findings: list[
     per_device = "batch_size" if fields.get("batch_size_per_device") is None else "batch_size_per_device"
     jr_id, counted, losses = whole("jr_id"), whole("losses_non_finite"), list_of(fields.get("batch_loss"))
     rules = ",".join(finding.rule for finding in findings)
-    return LegacyRecord(
-        path=text_of(path),
-        number=number,
-        all_findings=findings,
-        findings=rules,
-        error_findings=rules,
-        suite=text("suite") or suite_and_device(path)[0],
-        name=text("name") or _name_in(path),
-        run_id=number_in(fields, path) or 0,
-        vcd=vcd,
-        group=text("group") or ("all" if "," in vcd else "student"),
-        tenant=jr_id if fields.get("tenant") is None else whole("tenant"),
-        tenants=whole("tenants"),
-        alike=whole_of(fields.get("tenants")),
-        hostname=text("hostname"),
-        suite_start_time=text("suite_start_time"),
-        start_time=_time_of(text("start_time") or text("date")) or _time_in(path),
-        end_time=_time_of(text("end_time")),
-        completed=completed,
-        outcome="completed" if completed else failed_as,
-        message=text("message"),
-        comparable=fields.get("comparable") is not False,
-        unit=text("unit"),
-        batch_size=whole("batch_size"),
-        batch_size_per_device=whole(per_device),
-        precision=text("precision"),
-        parallelism=text("parallel"),
-        model=text("network", "arch", "model"),
-        input="files" if fields.get("data") else "resident" if "data" in fields else "",
-        devices=whole("devices"),
-        processors=whole("cpu_cores"),
-        gpu=text("gpu"),
-        version=text("version"),
-        rate_items_s=mean,
-        rate_mean_items_s=mean,
-        rate_min_items_s=rate("min"),
-        rate_max_items_s=rate("max"),
-        n=part_of(value_at(fields, "train", "count"), Whole),
-        mean_s=part_of(value_at(fields, "train", "avg"), Number),
-        sd_s=part_of(value_at(fields, "train", "sd"), Number),
-        losses_non_finite=sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted,
-    )
+    values = {
+        "schema": ROWS,
+        "ours": False,
+        "audited": True,
+        "path": text_of(path),
+        "findings": rules,
+        "error_findings": rules,
+        "suite": text("suite") or suite_and_device(path)[0],
+        "name": text("name") or _name_in(path),
+        "run_id": number_in(fields, path) or 0,
+        "vcd": vcd,
+        "group": text("group") or ("all" if "," in vcd else "student"),
+        "tenant": jr_id if fields.get("tenant") is None else whole("tenant"),
+        "tenants": whole("tenants"),
+        "alike": whole_of(fields.get("tenants")),
+        "hostname": text("hostname"),
+        "suite_start_time": text("suite_start_time"),
+        "start_time": _time_of(text("start_time") or text("date")) or _time_in(path),
+        "end_time": _time_of(text("end_time")),
+        "completed": completed,
+        "outcome": "completed" if completed else failed_as,
+        "message": text("message"),
+        "comparable": fields.get("comparable") is not False,
+        "unit": text("unit"),
+        "batch_size": whole("batch_size"),
+        "batch_size_per_device": whole(per_device),
+        "precision": text("precision"),
+        "parallelism": text("parallel"),
+        "model": text("network", "arch", "model"),
+        "input": "files" if fields.get("data") else "resident" if "data" in fields else "",
+        "devices": whole("devices"),
+        "processors": whole("cpu_cores"),
+        "gpu": text("gpu"),
+        "version": text("version"),
+        "rate_items_s": mean,
+        "rate_mean_items_s": mean,
+        "rate_min_items_s": rate("min"),
+        "rate_max_items_s": rate("max"),
+        "n": part_of(value_at(fields, "train", "count"), Whole),
+        "mean_s": part_of(value_at(fields, "train", "avg"), Number),
+        "sd_s": part_of(value_at(fields, "train", "sd"), Number),
+        "losses_non_finite": sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted,
+    }
+    return LegacyRecord(values, text_of(path), number, findings)
 
 
 def of_earlier_version(fields: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cotenant.frames import pl
-from cotenant.results.columns import COUNTS, LAUNCH, equal_columns
+from cotenant.results.columns import COUNTS, equal_columns
 from cotenant.results.legacy import UNNAMED
 from cotenant.results.table import AT
 from cotenant.text import listed
@@ -48,14 +48,15 @@ def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
 def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and sentences on copies and repeated runs.
 
-    A tenant is known by its number, in the original's records by its device and host. Of our own records only those of
-    the newest launch count: further tenants of an earlier launch were not measured beside these. The column `at`
-    numbers the rows of the given table; it is added if it is missing.
+    A suite's directory has a repetition once (`superseded.py`). Several directories, copied and merged ones, and those
+    of earlier versions may have it again, and its users would be counted twice. A tenant is known by its number, in the
+    original's records by its device and host. Of our own records only those of the newest launch count: further tenants
+    of an earlier launch were not measured beside these. The column `at` numbers the rows of the given table; it is
+    added if it is missing.
     """
     key = launch_key()
     rows, copies = _without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
-    rows, failed_again = _without_failed_reruns(with_lone(rows), key)
-    newest, several = _newest_of_tenants(rows, key)
+    newest, several = _newest_of_tenants(with_lone(rows), key)
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
@@ -65,29 +66,7 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     several_runs = "there are records of several runs; the newest count."
     runs = [f"{listed(names, NAMED)}, repetition {uid}: {several_runs}" for uid, names in sorted(by_uid.items())]
     of_one_run = (newest.filter(~older) if older.any() else newest).drop(LONE)
-    return of_one_run, [*copies, *failed_again, *runs, *_of_other_runs(of_one_run)]
-
-
-def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without launches of ours that failed after another of the same repetition had completed.
-
-    Also returns a sentence on each. So a failed second run of a job does not hide its first. The tenants of a mix or
-    duet have several names, and fail together.
-    """
-    failed = pl.col("ours") & ~pl.col("completed")
-    # As a rule there is none, which two columns show at little cost.
-    if not frame.select(failed.any()).item():
-        return frame, []
-    rows, of = frame.with_columns(launch=LAUNCH), ["launch", "mix", *(name for name in key if name != "name")]
-    of_failures = rows.join(rows.filter(failed).select(of).unique(), on=of, how="semi", nulls_equal=True)
-    good = pl.col("completed").all().over([*of, "start_time"])
-    last_good = pl.col("start_time").filter(pl.col("good")).max().over(of)
-    reruns = of_failures.with_columns(good=good).filter(~pl.col("good") & (pl.col("start_time") > last_good))
-    sentences = [
-        f"{name}, repetition {run_id}: a later run of it failed; the newest that completed counts."
-        for name, run_id in reruns.select("name", "run_id").unique(maintain_order=True).iter_rows()
-    ]
-    return frame.join(reruns.select(AT), on=AT, how="anti", maintain_order="left"), sorted(sentences)
+    return of_one_run, [*copies, *runs, *_of_other_runs(of_one_run)]
 
 
 def _newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:

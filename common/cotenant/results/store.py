@@ -24,6 +24,8 @@ T = TypeVar("T")
 SUMMARY = "summary.txt"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 NAME_BYTES = 255
+ASIDE_BYTES = 12
+"""Room in the name of a record's file for a suffix that sets it aside."""
 PROBE_BYTES = 65536
 RESERVE_BYTES = 16 << 20
 """The records of a launch of a hundred tenants, each with a hundred observations, take an eighth of it."""
@@ -36,7 +38,7 @@ def file_name(record: Record, time: datetime) -> str:
     """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`, which any file system takes."""
     failed = "" if record.completed else ".FAIL"
     end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime(TIME)}.json"
-    each = (NAME_BYTES - len(end.encode()) - 1) // 2
+    each = (NAME_BYTES - ASIDE_BYTES - len(end.encode()) - 1) // 2
     return f"{safe_part(record.suite, each)}.{safe_part(record.name, each)}{end}"
 
 
