@@ -13,8 +13,8 @@ import pytest
 from cotenant.choices import ISOLATIONS
 from cotenant.errors import EXIT_NOT_ISOLATED, CotenantError, IsolationError
 from cotenant.isolation import choose, v2tree
-from cotenant.isolation.backend import Refusal
-from cotenant.isolation.choose import choose_backend
+from cotenant.isolation.backend import NotIsolatedError, Refusal, UnkillableError
+from cotenant.isolation.choose import choose_backend, isolation_errors
 from cotenant.isolation.scope import SCOPE_VARIABLE
 from cotenant.isolation.v1 import NEEDED, SETUP, V1
 from cotenant.isolation.v2 import V2
@@ -226,3 +226,19 @@ def test_a_bad_base_is_an_error_whatever_was_asked(mounts: Mounts) -> None:
     for asked in ISOLATIONS:
         with pytest.raises(CotenantError, match=r"^--cgroup-base '\.\./x' is no path"):
             choose_backend(asked, mounts, "../x")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence", "remedy"),
+    [
+        (NotIsolatedError("no such file"), "Isolation failed: no such file.", "--isolation none"),
+        (UnkillableError("processes 7 cannot be killed"), "The run could not be ended: processes 7", "ps -o"),
+    ],
+)
+def test_a_refusal_of_the_kernel_and_a_process_that_outlives_the_run_have_remedies_of_their_own(
+    error: NotIsolatedError, sentence: str, remedy: str
+) -> None:
+    with pytest.raises(IsolationError) as caught, isolation_errors():
+        raise error
+    assert str(caught.value).startswith(sentence)
+    assert remedy in str(caught.value)

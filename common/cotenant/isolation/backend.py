@@ -25,6 +25,10 @@ class NotIsolatedError(OSError):
     """A slice differs from its plan. The text has the request and the kernel's answer."""
 
 
+class UnkillableError(NotIsolatedError):
+    """Processes that outlive SIGKILL, as they wait inside the kernel."""
+
+
 class NotExecutableError(NotIsolatedError):
     """A command with too many words and variables for any process; its slice is not to blame."""
 

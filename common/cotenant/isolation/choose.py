@@ -10,7 +10,7 @@ from pathlib import Path
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, info, warning
 from cotenant.isolation import scope
-from cotenant.isolation.backend import SETUP_SCRIPT, WEIGHT, Backend, NotIsolatedError, Refusal
+from cotenant.isolation.backend import SETUP_SCRIPT, WEIGHT, Backend, NotIsolatedError, Refusal, UnkillableError
 from cotenant.isolation.runs import checked_base
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
@@ -75,6 +75,9 @@ def isolation_errors() -> Iterator[None]:
     """Turn a refusal of the kernel into a sentence. Raises IsolationError."""
     try:
         yield
+    except UnkillableError as error:
+        remedy = "`ps -o pid,stat,wchan,args -p PID` says where it waits in the kernel: mostly for a disk or a driver."
+        raise IsolationError(f"The run could not be ended: {error}.", remedy) from error
     except NotIsolatedError as error:
         raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, UnkillableError
 from cotenant.isolation.processes import KILL_WAIT_S, send
 from cotenant.procfs import numbered, start_ticks
 from cotenant.text import listed
@@ -85,7 +85,7 @@ class Group:
                 self._kill_frozen()
                 self._ended()
             if time.monotonic() > deadline and (pids := self.pids()):
-                raise NotIsolatedError(f"processes {listed(sorted(pids))} in {self._place} cannot be killed")
+                raise UnkillableError(f"processes {listed(sorted(pids))} in {self._place} cannot be killed")
 
     def kill_at_once(self) -> bool:
         """Have the kernel kill all, including processes being forked; return whether it can."""

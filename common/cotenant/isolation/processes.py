@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, UnkillableError
 from cotenant.isolation.runs import RunName
 from cotenant.machine.limits import cgroup_mounts, own_cgroups
 from cotenant.procfs import described, numbered, parent_of, process_of, read_text, start_ticks
@@ -48,7 +48,7 @@ def kill_marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABL
             if pid in (before or ()):
                 _thaw(pid)
         if pids and time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(pids)} of run {run} cannot be killed")
+            raise UnkillableError(f"processes {listed(pids)} of run {run} cannot be killed")
         before = pids
         time.sleep(0.005)
 
@@ -161,7 +161,7 @@ def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {listed(sorted(orphans))} that users left cannot be killed")
+            raise UnkillableError(f"processes {listed(sorted(orphans))} that users left cannot be killed")
         time.sleep(0.002)
     return ended
 
