@@ -18,7 +18,7 @@ BESIDE = ("tenants", "sharers", "share", "device_sharers", "mix", "neighbours", 
 """The columns in which launches together and alone may differ: a tenant alone shares no processors, and its launch
 is compared with launches together in slices and without.
 
-Tenants may have different devices: equal slices show that each had its own in both launches.
+Tenants may have different devices: equal slices show that each tenant had the same device in both launches.
 """
 
 RATE_ENDS = ("interval_low_items_s", "interval_high_items_s")
@@ -38,11 +38,11 @@ Records = dict[str, dict[int, RecordRow]]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rates of launches: of each tenant, and of the node as their sum; `reason` says why some are missing.
+    """Rates of launches: of each tenant, and their sum, the node's; `reason` says why some are missing.
 
     `baseline` says how tenants ran alone: in blocks of the launches together, in `quick` turns at their end with few
-    observations, or in `whole` launches of their own; empty where they did not. `doubts` are the rules of warnings on
-    tenants alone, `rows` the records of those that count.
+    observations, or in `whole` launches of their own; empty if they did not. `doubts` are the rules of warnings on
+    tenants alone, `rows` the records that count.
     """
 
     node: Rates = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Side:
 
 
 def rows_of(records: Rows) -> list[RecordRow]:
-    """Return rows to make sides of: the columns that have to be equal, the tenant, its rate, and whether it counts."""
+    """Return the rows that sides are made of: columns that must be equal, the tenant, its rate, whether it counts."""
     equal = (column.name for column in equal_columns().values())
     plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *STEP_TIMES, POWER, *equal}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
@@ -75,7 +75,7 @@ def rows_of(records: Rows) -> list[RecordRow]:
 
 
 def together(launches: Iterable[LaunchRecords]) -> Side:
-    """Return the rates of all tenants' launches that have one."""
+    """Return the rates of all launches that have one."""
     node: Rates = {}
     tenants: dict[str, Rates] = defaultdict(dict)
     for launch in launches:
@@ -93,10 +93,10 @@ def sliced(isolation: str) -> bool:
 
 
 def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
-    """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
+    """Return the rates of solo launches that count, and why there are none, or why some do not count.
 
     They need the work and the slices of the `members`. A uid has a node's rate if every tenant of the members has one.
-    Quick launches count only where there are no others: two kinds of baseline are never mixed.
+    Quick launches count only if there are no others: two kinds of baseline are never mixed.
     """
     kinds: Sequence[BaselineWord] = ("whole", "quick")
     by_kind = grouped(solos, lambda row: "quick" if row["baseline"] == "quick" else "whole")
@@ -105,10 +105,10 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 
 def alone_in_blocks(members: Rows) -> Side | None:
-    """Return the tenants' rates alone from the blocks of their launches: the rate together over the kept share. None
-    where no launch had blocks."""
+    """Return the tenants' rates alone from the blocks of their launches: the rate together over the kept share. None if
+    no launch had blocks."""
     alone_steps = {name: pl.col(f"alone_{name}") for name in STEP_TIMES}
-    # Power is known over all blocks together only, not for each tenant alone.
+    # Power is known for all blocks together only, not for each tenant alone.
     unknown = {POWER: pl.lit(None, pl.Float64)}
     rate = pl.col("rate_items_s") / pl.col("kept")
     known = members.columns("run_id", rate, *KEPT, who=TENANT, **alone_steps, **unknown)
@@ -152,7 +152,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 def unlike(rows: Collection[RecordRow]) -> str | None:
     """Return the difference that forbids a ratio of these records' rates; their isolation may differ."""
-    # A launch alone names its benchmark differently: `work` is equal where only that differs.
+    # A launch alone has another `unique_id`; `work` is equal if only the name differs.
     works = [work_of(row | {"unique_id": row["work"]}) for row in rows]
     if (difference := difference_of(works, BESIDE)) is not None:
         return difference_words(*difference)

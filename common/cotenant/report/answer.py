@@ -1,4 +1,4 @@
-"""Says in a sentence the share of its rate alone that each user keeps, and how reliable that number is."""
+"""States in a sentence the share of its rate alone that each user keeps, and how reliable that number is."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
 from cotenant.text import joined, many, verb
 
 NAMED = 4
-"""Most users whose numbers all stand in a sentence; with more, only the lowest and the highest do."""
+"""Most users with a number each in a sentence; of more, only the lowest and the highest number are given."""
 HOUR_S = 3600.0
 MOST_HOSTS = 4
-"""Most hosts whose jobs stand side by side, and that have an answer each."""
+"""Most hosts that have an answer each, and their jobs side by side."""
 UNNAMED = "an unnamed host"
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
 
 
 class JobShares(NamedTuple):
-    """The shares of a job's tenants: of their rates alone if `of_alone`, else of an equal part of the node's rate."""
+    """The shares of a job's tenants: of rates alone if `of_alone`, else of an equal part of the node's rate."""
 
     job: JobSummary
     of_alone: bool
@@ -54,7 +54,7 @@ class JobShares(NamedTuple):
 
 
 def job_shares(job: JobSummary) -> JobShares | None:
-    """Return the shares of a job's tenants; None where there is no rate to compare theirs with."""
+    """Return the shares of a job's tenants; None if there is no rate to compare theirs with."""
     if own := {tenant: job.kept[tenant] for tenant in job.tenants if tenant in job.kept}:
         return JobShares(job, True, own)
     if len(job.tenants) < 2:
@@ -79,22 +79,22 @@ def shares_of(summary: Summary) -> Sequence[JobShares]:
 
 
 def _plain(summary: Summary) -> list[JobSummary]:
-    """Return the jobs whose tenants all run the same job; mixes have sentences of their own."""
+    """Return the jobs that are not mixes, which have sentences of their own."""
     return [job for job in summary.jobs if not job.mix]
 
 
 def kept_of_all(summary: Summary) -> Kept | None:
-    """Return the share of its rate alone that each user keeps, over all jobs whose tenants all run the same job.
+    """Return the share of its rate alone that each user keeps, over all jobs that are not mixes.
 
-    None where no job was measured alone.
+    None if no job was measured alone.
     """
     return _over_jobs(_counted(summary))
 
 
 def _counted(summary: Summary) -> list[JobShares]:
-    """Return the shares of rates alone that tenants keep in slices; those without slices have a table of their own.
+    """Return the shares of rates alone that tenants keep in slices; shares without slices have a table of their own.
 
-    Where no job ran in slices, return those kept without.
+    If no job ran in slices, return the shares without.
     """
     known = [of for of in shares_of(summary) if of.of_alone]
     return [of for of in known if sliced(of.job.isolation)] or known
@@ -110,9 +110,9 @@ def answer(summary: Summary) -> str:
 
 
 def answers(summary: Summary) -> list[str]:
-    """Return the answer of each host: whether there is one, each user's kept share, and who keeps least.
+    """Return the answer of each host: whether there is one, each user's kept share, and the job that keeps least.
 
-    No sentence covers several hosts, and of more than a few there is none.
+    No sentence covers several hosts; more than a few hosts have no answers.
     """
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
@@ -125,7 +125,7 @@ def answers(summary: Summary) -> list[str]:
 
 @lru_cache(maxsize=1)
 def sentences(summary: Summary) -> Sequence[str]:
-    """Return the answer of one host in sentences: on mixes, on pairs, on equal tenants, and how far to trust them."""
+    """Return the answer of one host in sentences: on mixes, pairs and equal tenants, and how far to trust them."""
     rated = [job for job in summary.jobs if job.rates]
     beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
     equals = _among_equals(summary, bool(beside))
@@ -134,7 +134,7 @@ def sentences(summary: Summary) -> Sequence[str]:
 
 
 def _at_one_time(jobs: Sequence[JobSummary]) -> str:
-    """Return the time within which the launches of an interval lie, where that is less than an hour."""
+    """Return the time that an interval's launches span, if it is less than an hour."""
     repeated = [job.members.columns("start_time") for job in jobs if len(job.rates) >= INTERVAL_LAUNCHES]
     starts = [each["start_time"].str.to_datetime(strict=False, time_zone="UTC").drop_nulls() for each in repeated]
     spans_s = [(max(each) - min(each)).total_seconds() for each in starts if len(each)]
@@ -175,7 +175,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
 
 
 def _why_unknown(rated: Sequence[JobSummary]) -> str:
-    """Return why it is not known what users keep of their rates alone."""
+    """Return why the shares of their rates alone that users keep are unknown."""
     if any(job.unsliced_alone is not None and job.unsliced_alone.tenants for job in rated):
         return (
             "What each keeps is not known: without slices a user alone has the whole machine "
@@ -200,7 +200,7 @@ def _rates(job: JobSummary) -> str:
 
 
 def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
-    """Return each user's kept share over jobs, its range, and the job that keeps least if that is beyond noise."""
+    """Return each user's kept share over jobs, its range, and the job that keeps least beyond noise, if any."""
     if (whole := _over_jobs(counted)) is None:
         return ""
     values = _range([of.kept.value for of in counted])
@@ -215,7 +215,7 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
 
 
 def _logs(of: JobShares) -> dict[int, list[float]]:
-    """Return the logarithms of the tenants' kept shares in their order, by uid, for the uids that all tenants have."""
+    """Return the logarithms of the tenants' kept shares, in the tenants' order, by each uid that all tenants have."""
     alone = of.job.alone or Side()
     return by_uid([log_ratios(of.job.together.of(who), alone.of(who)) for who in of.shares])
 
@@ -226,7 +226,7 @@ def _mean_logs(of: JobShares) -> dict[int, float]:
 
 
 def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
-    """Return why there is no reliable answer, and the remedy; "" where there is one."""
+    """Return why there is no reliable answer, and the remedy; "" if there is one."""
     doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
     if 2 * len(doubts) > len(counted):
         words, _ = _by_cause(doubts)
@@ -246,7 +246,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _users(counted: Sequence[JobShares]) -> str:
-    """Return each user's kept share where a test over jobs, or over one job's launches, says that users differ."""
+    """Return each user's kept share if a test over jobs, or over one job's launches, says that users differ."""
     first = counted[0].shares
     if any(of.shares.keys() != first.keys() for of in counted):
         return ""
@@ -265,7 +265,7 @@ def _users(counted: Sequence[JobShares]) -> str:
 
 
 def _least(counted: Sequence[JobShares]) -> str:
-    """Return the job that keeps least, with its share shrunk by noise, if chance does not explain that."""
+    """Return the job that keeps least, with its share shrunk for noise, if chance does not explain the difference."""
     by_launches = differences([*by_uid([*map(_mean_logs, counted)]).values()])
     found = by_launches or differences_by_intervals([of.kept for of in counted])
     if found is None or not found.notable:
@@ -277,8 +277,8 @@ def _least(counted: Sequence[JobShares]) -> str:
 
 
 def least_even(jobs: Sequence[JobSummary]) -> tuple[str, Evenness] | None:
-    """Return the label and evenness of the job that serves its users least evenly; None where noise among so many jobs
-    explains that."""
+    """Return the label and evenness of the job that serves its users least evenly; None if noise among so many jobs
+    explains it."""
     judged = [(even.p, job.label, even) for job in jobs if (even := job.evenness) is not None and even.p is not None]
     named = [of for of in judged if of[2].slowest is not None and of[0] * len(judged) < UNLIKELY]
     return min(named, key=lambda of: of[0])[1:] if named else None
@@ -308,7 +308,7 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
 
 
 def _by_cause(doubts: Sequence[Doubt]) -> tuple[str, Sequence[Doubt]]:
-    """Return the cause of most doubts in words, and the doubts of that cause; no doubts where no cause has most."""
+    """Return the cause of most doubts in words, and the doubts of that cause; no doubts if no cause has most."""
     cause, same = max(grouped(doubts, lambda doubt: doubt.cause).items(), key=lambda pair: len(pair[1]))
     if 2 * len(same) <= len(doubts):
         return "for several reasons", ()

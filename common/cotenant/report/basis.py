@@ -1,4 +1,4 @@
-"""Says in words the n and the intervals of the rates and kept shares in a table of jobs."""
+"""States in words the n and the intervals of the rates and kept shares in a table of jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cotenant.text import joined
 
 
 def basis(jobs: Sequence[JobSummary]) -> str:
-    """Return a sentence on the columns of each user's rate and of what is kept; "" where no job has a rate."""
+    """Return a sentence on the columns of users' rates and kept shares; "" if no job has a rate."""
     estimates = [estimate for job in jobs for estimate in job.tenants.values()]
     shares = [joint(job.shares) for job in jobs if job.shares]
     if not estimates:
@@ -29,7 +29,7 @@ def basis(jobs: Sequence[JobSummary]) -> str:
 
 
 def _of_rates(estimates: Sequence[Estimate]) -> Iterator[str]:
-    """Yield the n and the intervals of rates over launches, and of those of one launch."""
+    """Yield the n and the intervals of rates over launches, and of rates of one launch."""
     several = [each for each in estimates if each.observations is None]
     if several:
         yield f"the mean over {_counts([each.launches for each in several], 'launches')}{_ends(several)}"
@@ -39,7 +39,7 @@ def _of_rates(estimates: Sequence[Estimate]) -> Iterator[str]:
 
 
 def _ends(estimates: Sequence[Estimate]) -> str:
-    """Return half the width of the 95 % intervals, from the narrowest to the widest."""
+    """Return the half-widths of the 95 % intervals, from the narrowest to the widest."""
     halves = [50 * (each.interval[1] - each.interval[0]) / each.rate for each in estimates if each.interval is not None]
     if not halves:
         return ", too few for an interval"

@@ -1,4 +1,4 @@
-"""Different jobs beside each other: each user's share in a mix of jobs, and the measures of all of them."""
+"""Different jobs beside each other: each user's share in a mix of jobs, and the measures of all users."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ MIX_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class MixBlock:
-    """A mix of one suite on one host under one isolation: its rows of the table, those of its users, its measures.
+    """A mix of one suite on one host under one isolation: its rows of the table, its users' rows, its measures.
 
-    There are no measures where a user's share is not known, and `notes` say why.
+    If a user's share is unknown there are no measures, and `notes` say why.
     """
 
     suite: str
@@ -149,7 +149,7 @@ def mix_view(blocks: Sequence[MixBlock]) -> View:
 
 
 def _mix_frame(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the table's rows of a mix with a user's share as its progress, and verdicts that know of doubts alone."""
+    """Return the table's rows of a mix with users' shares as their progress, and verdicts that include doubts alone."""
     of_user = pl.col("measure") == KEPT
     progress = pl.when(of_user).then("value")
     suspect = pl.when(pl.col("alone_doubts").list.len() > 0).then(pl.lit(f", {SUSPECT} alone")).otherwise(pl.lit(""))
@@ -164,7 +164,7 @@ def _mix_frame(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _facts(block: MixBlock) -> str:
-    # Users of slices share processors, whose number of users is that of the job's most crowded one.
+    # Users in slices share processors: the most crowded processor's number of users counts.
     of_device = max((user["sharers"] for user in block.users), default=1)
     of_processors = max(block.rows["processor_sharers"].drop_nulls(), default=1)
     shared = f", {of_device} of them have the same device" if of_device > 1 else ""
@@ -188,7 +188,7 @@ def _mix_notes(block: MixBlock) -> Iterator[Words]:
 
 
 def mix_sentence(block: MixBlock) -> str:
-    """Return the kept shares of a mix's users, and the user that keeps least; or why they are not known."""
+    """Return the kept shares of a mix's users, and the user that keeps least; or why they are unknown."""
     if not block.measures:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
     least, over_launches = block.worst, block.rows["notable"].drop_nulls()

@@ -11,7 +11,7 @@ from cotenant.text import many
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A job. `data` is below the data directory; `parameters`, and `seconds` of all cells, come from its last launches.
+    """A job. `data` is below the data directory; `parameters` and the `seconds` of all cells are of its last launches.
 
     Unknown fields are None or empty.
     """

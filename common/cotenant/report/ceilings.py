@@ -1,4 +1,4 @@
-"""The jobs' FLOP/s against the datasheet's, and against those of a matrix product measured in the same slices."""
+"""The jobs' FLOP/s against the datasheet's, and against a matrix product's in the same slices."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cotenant.results.columns import schema
 from cotenant.results.table import Rows
 
 FLOP = "FLOP"
-"""The unit of jobs that are ceilings: their rate is in operations per second."""
+"""The unit of jobs that are ceilings: their rates are operations per second."""
 SAME = ("hostname", "gpu", "isolation", "slice", "precision")
 """The columns that a tenant and its ceiling share."""
 _MOST = pl.Schema({**{name: schema()[name] for name in SAME}, "ceiling": pl.Float64(), "upper": pl.Float64()})
 
 
 class Compute(NamedTuple):
-    """Medians over a job's tenants of their medians over the launches that count; None where not known.
+    """Medians over a job's tenants of their medians over the launches that count; None if unknown.
 
-    `mfu` is the share of the datasheet's peak, `of_ceiling` that of the ceiling. `above` is a sentence on a tenant
-    above the interval of its ceiling.
+    `mfu` is the share of the datasheet's peak, `of_ceiling` the share of the ceiling. `above` is a sentence on a
+    tenant above the interval of its ceiling.
     """
 
     tflops: float
@@ -45,7 +45,7 @@ def ceilings(products: Iterable[Rows]) -> pl.DataFrame:
 
 
 def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
-    """Return the FLOP/s of a job's launches as shares of these ceilings; None where no operations were counted."""
+    """Return the FLOP/s of a job's launches as shares of these ceilings; None if no operations were counted."""
     counted = _taken(members, "tflops", "mfu").drop_nulls("tflops")
     if counted.is_empty():
         return None
@@ -57,12 +57,12 @@ def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
 
 
 def _taken(records: Rows, *names: str) -> pl.DataFrame:
-    """Return these columns of records, with fp16 in place of `half`, since both have the same products."""
+    """Return these columns of records, with fp16 in place of `half`: both have the same products."""
     return records.columns(*SAME, *names).with_columns(pl.col("precision").replace("half", "fp16"))
 
 
 def _above(beyond: pl.DataFrame) -> str:
-    """Return a sentence on the tenant that is the farthest beyond, if any is."""
+    """Return a sentence on the tenant farthest above its ceiling, if any."""
     if beyond.is_empty():
         return ""
     worst = beyond.sort("share", *SAME).row(-1, named=True)

@@ -1,4 +1,4 @@
-"""The answers of `doctor`, by group: every check with its result, and below it the remedy."""
+"""The answers of `doctor`, by group: every check with its result and, below, its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duets, which judge whether B is slower than A: a row for each launch by turns, and its verdict in a sentence."""
+"""Duets judge whether B is slower than A: a row for each launch by turns, and its verdict in a sentence."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class DuetLine:
     """One launch of a duet: B over A with its interval, the mean rates of both in items per second, and the
     verdict.
 
-    Without a ratio `verdict` is its tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
-    Unless `audited` a program counts its own steps.
-    `works` are those of A and B; `differs` says in what they differ from those of other launches of the duet.
+    Without a ratio `verdict` is the tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
+    Unless `audited`, a program counts its own steps. `works` are A's and B's; `differs` names their difference from
+    other launches of the duet.
     """
 
     suite: str
@@ -142,34 +142,34 @@ def _launch_of(one: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def over_launches(lines: Sequence[DuetLine]) -> DuetOverLaunches | None:
-    """Return the ratio over those of several launches that count; None of a single launch, or where none counts."""
+    """Return the ratio over the launches that count; None for a single launch, or if none counts."""
     counted = [line for line in lines if line.verdict in _VERDICTS]
     estimates = [(line.robust or line.ratio, line.mean or line.ratio) for line in counted if line.ratio is not None]
     return ratio_over_launches(estimates) if len(lines) > 1 and estimates else None
 
 
 def _by_duet(records: Rows) -> list[list[DuetLine]]:
-    """Return the lines of each duet; those of launches that did other work are a duet of their own."""
+    """Return the lines of each duet; launches with other work are a duet of their own."""
     duets = grouped(duet_lines(records), lambda line: tuple(getattr(line, name) for name in _SAME))
     return [lines for duet in duets.values() for lines in _by_work(duet)]
 
 
 def _by_work(duet: Sequence[DuetLine]) -> list[list[DuetLine]]:
-    """Return the lines of equal work, which say in what it differs. A launch without a ratio, or without records of
-    both sides, joins the first ones."""
+    """Return the lines by equal work, each with the difference. A launch without a ratio, or without records of both
+    sides, joins the first lines."""
     works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works)) or [()]
     of_works = grouped(duet, lambda line: line.works if line.works in works else works[0])
     return [[replace(line, differs=_differing(work, works)) for line in of_works[work]] for work in works]
 
 
 def _differing(own: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
-    """Return the values in which the work of A or B differs from that of other launches."""
+    """Return the values in which the work of A or B differs from other launches."""
     sides = [distinguishing_values(work, of_side) for work, of_side in zip(own, zip(*works, strict=True), strict=True)]
     return "; ".join(dict.fromkeys(filter(None, sides)))
 
 
 def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the outcome of a launch without a ratio, or INVALID, also for sides that count in different units."""
+    """Return the outcome of a launch without a ratio, or INVALID, also if the sides' units differ."""
     outcomes = [one["outcome"] for one in rows if not one["completed"]]
     invalid = any(one["invalid"] for one in rows) or len({one["unit"] for one in rows}) > 1
     return min(outcomes, key=lambda outcome: outcome == ABORTED, default=INVALID if invalid else None)
@@ -203,7 +203,7 @@ def _row(line: DuetLine) -> Row:
 
 
 def duets_view(records: Rows) -> View:
-    """Return a row for each launch, a group with its sentences for each duet, and below failures and the worst
+    """Return a row for each launch, grouped by duets with their sentences, and below them failures and the worst
     findings; a part has the verdicts over several launches."""
     duets = _by_duet(records)
     rows = [[_row(line) for line in lines] for lines in duets]
@@ -232,20 +232,20 @@ def _words(lines: Sequence[DuetLine]) -> list[Words]:
 
 
 def duet_sentences(records: Rows) -> list[str]:
-    """Return the sentences on each duet."""
+    """Return the sentences on all duets."""
     return [said for lines in _by_duet(records) for said in _said_of(lines)]
 
 
 def _said_of(lines: Sequence[DuetLine]) -> list[str]:
-    """Return `sentences_of` these lines, with the work that they are of if other launches did other work."""
+    """Return `sentences_of` these lines, with their work if other launches did other work."""
     differs = lines[0].differs
     return [f"With {differs}: {said}" if differs else said for said in sentences_of(lines)]
 
 
 def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
-    """Return the verdict on one duet as a sentence, over its launches or of a single one, and why others do not count.
+    """Return the verdict on one duet in sentences, over its launches or for a single one, and why others do not count.
 
-    It says how B compares with A, and how much more would settle an unclear verdict.
+    They compare B with A, and say how much more would settle an unclear verdict.
     """
     found = over_launches(lines)
     if found is None:

@@ -1,4 +1,4 @@
-"""The charts of a report's page as files of their own, SVG and PDF."""
+"""The charts of a report's page as files, SVG and PDF."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecol
 _OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
 _OTHER_NAME = re.compile(r"[^\w.-]+")
 NAME_BYTES = 200
-"""The longest name of a job in a file's name: behind it stand the chart's and the ending."""
+"""The longest name of a job in a file's name, before the chart's name and the suffix."""
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def collected() -> Iterator[dict[str, Axes]]:
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> None:
     """Write each chart as NAME.svg and NAME.pdf in the colours of paper.
 
-    `jobs` are the names of the page's jobs in their order (`job_names`): its charts are named after them.
+    `jobs` are the names of the page's jobs in order (`job_names`), after which its charts are named.
     """
     settings: dict[Any, Any] = {
         "svg.fonttype": "none",
@@ -62,17 +62,17 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
 
 
 def job_names(jobs: Sequence[JobSummary]) -> list[str]:
-    """Return a name for each job's charts: its label, with suite and host where several jobs have that label."""
+    """Return a name for each job's charts: its label, with suite and host if several jobs have that label."""
     labels = Counter(job.label for job in jobs)
     long = [job.label if labels[job.label] == 1 else f"{job.label}-{job.suite}-{job.host}" for job in jobs]
-    # Two names may differ only in characters that a file's name cannot have, or behind its end.
+    # Two names may differ only in characters that a file's name cannot have, or after its end.
     safe = [_OTHER_NAME.sub("-", name).encode()[:NAME_BYTES].decode(errors="ignore").strip("-.") for name in long]
     counts = Counter(safe)
     return [name if counts[name] == 1 else f"{name}-{index}" for index, name in enumerate(safe, start=1)]
 
 
 def file_name(chart: str, jobs: Sequence[str]) -> str:
-    """Return the name of a chart's files: `vae-timeline` for `j3t`, where vae is job 3; others as in the page."""
+    """Return the name of a chart's files: `vae-timeline` for `j3t` if vae is job 3; other charts keep their names."""
     if found := _OF_JOB.fullmatch(chart):
         index, kind = found.groups()
         chart = f"{jobs[int(index)]}-{_KINDS.get(kind, kind)}"
@@ -80,7 +80,7 @@ def file_name(chart: str, jobs: Sequence[str]) -> str:
 
 
 def _recolour(figure: Figure) -> None:
-    """Replace the marker colours of all artists by their colours on paper, keeping each one's transparency."""
+    """Replace the artists' marker colours by the colours on paper, keeping transparency."""
     for artist in figure.findobj():
         for name in _COLOURS:
             get, put = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
@@ -88,7 +88,7 @@ def _recolour(figure: Figure) -> None:
                 continue
             try:
                 marker, (*_, alpha) = to_hex(get()), to_rgba(get())
-            except ValueError:  # several colours, which no picture of ours has
+            except ValueError:  # several colours, which our pictures do not use
                 continue
             if marker in PRINTED:
                 put(to_rgba(PRINTED[marker], alpha))

@@ -1,8 +1,8 @@
-"""Tables that others have published, as rows beside ours: a system a row, a benchmark family a column.
+"""Tables that others have published, as rows beside ours: a row per system, a column per benchmark family.
 
 Lambda's comparison of GPUs (github.com/lambdal/deeplearning-benchmark) publishes such files, of throughput and of batch
-sizes. Its columns are ours: `name_gpu,num_gpu,watt,price` and the families; a 0 there stands for "not measured". The
-newest files leave the first name out, and give the number of devices in the name, as `8xH200`; others are a JSON list.
+sizes. Its columns are ours: `name_gpu,num_gpu,watt,price` and the families; its 0 means "not measured". The newest
+files omit the first column's name and give the number of devices in the system's, as `8xH200`; others are a JSON list.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ REMEDY = "--foreign names a CSV or JSON file."
 UNNAMED = ""
 """The name of the first column in the newest files."""
 _DEVICES = re.compile(r"(?<![A-Za-z0-9])(\d+)x ?(?=[A-Z0-9])")
-"""`8x H200` and `4xH100` are numbers of devices; `8x_Texas` is a machine's, and `p3.16xlarge` a product's."""
+"""`8x H200` and `4xH100` have numbers of devices; `8x_Texas` is a machine's name, and `p3.16xlarge` a product's."""
 _KINDS: Mapping[Kind, re.Pattern[str]] = {
     "batch-size": re.compile(r"(?<![a-z])(batch.?sizes?|bs)(?![a-z])", re.IGNORECASE),
     "throughput": re.compile("throughput", re.IGNORECASE),
 }
-"""The words in the name of a file that tell its kind."""
+"""The words in a file's name that tell its kind."""
 THEIRS: Mapping[str, Mapping[str, object]] = {
     "bert_base_squad": {"layers": 12, "width": 768, "sequence": 384},
     "bert_large_squad": {"layers": 24, "width": 1024, "sequence": 384},
@@ -53,9 +53,9 @@ Row = tuple[int, Mapping[str, object]]
 def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Line]:
     """Return a line per system of the file, named as foreign; an entry is in the column of our equal work.
 
-    Several devices of a foreign system train one model together. Rows of one name and as many devices are one line; of
-    those that have a value the first counts. Raises CotenantError, with the line's number, for a file that is no such
-    table, or is one of the other kind by its name.
+    Several devices of a foreign system train one model together. Rows with one name and number of devices are one line,
+    in which the first row's value counts. Raises CotenantError, with the line's number, if the file is no such table,
+    or of the other kind by its name.
     """
     named = next((of for of, words in _KINDS.items() if words.search(path.stem)), kind)
     if named != kind:
@@ -79,7 +79,7 @@ def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Lin
 
 
 def _rows(path: Path) -> list[Row]:
-    """Return the rows that are not blank with the numbers of their lines, or their places in a JSON list."""
+    """Return the rows that are not blank, with their line numbers, or their places in a JSON list."""
     text = read_foreign(path)
     try:
         if text.lstrip().startswith("["):
@@ -99,12 +99,12 @@ def _rows(path: Path) -> list[Row]:
         raise CotenantError(
             f"{path} has no column {INDEX}.", f"Its header is {INDEX},{','.join(OF_SYSTEM)},<families>."
         )
-    # A line that is longer than the header has cells without a name: these are dropped.
+    # Cells beyond the header have no name and are dropped.
     return [(number, dict(zip(header, cells, strict=False))) for number, cells in lines[1:]]
 
 
 def read_foreign(path: Path) -> str:
-    """Return the text of a published file. Raises CotenantError where it cannot be read."""
+    """Return the text of a published file. Raises CotenantError if it cannot be read."""
     try:
         return content_of(path, follow=True).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -129,7 +129,7 @@ def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known:
 
 
 def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
-    """Return the column of a published family: our column that trains the same model, else one of its own."""
+    """Return the column of a published family: our column with the same model, else one of its own."""
     theirs = THEIRS.get(family, {})
     of_family = (work for work in known if (work.family, work.whole) == (family, whole))
     same = [work for work in of_family if work.arguments.items() >= theirs.items()]
@@ -139,7 +139,7 @@ def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
 
 
 def _number(path: Path, number: int, name: str, value: object) -> float | None:
-    """Return a number above 0; None for an empty cell, and for a 0 or NaN, which stand for an empty one."""
+    """Return a number above 0; None for an empty cell, and for 0 and NaN, which mean the same."""
     text = "" if value is None else str(value)
     try:
         seen = float(text.strip() or 0)

@@ -1,4 +1,4 @@
-"""Several hosts side by side: a row per host, held against its like, and for a few hosts the jobs in columns."""
+"""Several hosts side by side: a row per host, compared with similar hosts, and for a few hosts the jobs in columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cotenant.stats.hosts import HostRate, host_rates, usual
 from cotenant.text import joined
 
 OF_COUNTS = ("tenants", "processors")
-"""Words of the work of a job on devices that a host with fewer devices than its like has otherwise."""
+"""Words of a job's work that follow from the host's number of devices."""
 LEGEND = (
     "over its like: the rate of a job's slowest user over the median of the hosts with the same device (of two, over "
     "the other), the geometric mean over n jobs (of fewer than three: launches) that did equal work, with its "
@@ -35,9 +35,9 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """A host with its device model and its counts of devices and processors, None where no record file has them.
+    """A host with its device model and its counts of devices and processors, None if no record file has them.
 
-    `fewer` has the usual counts of its like, by the names of what it has fewer of.
+    `fewer` has the usual counts of similar hosts, by the names of the counts that are lower here.
     """
 
     host: str
@@ -74,7 +74,7 @@ def host_lines(summary: Summary) -> Sequence[HostLine]:
 
 
 def _hardware(summary: Summary) -> dict[str, tuple[str, dict[str, int | None]]]:
-    """Return each host's device model, and the counts in its newest record."""
+    """Return each host's device model and counts, from its newest record."""
     models = grouped(summary.jobs, lambda job: job.host)
     found: dict[str, tuple[str, dict[str, int | None]]] = {
         host: (", ".join(sorted({gpu for job in jobs for gpu in job.gpus})), {"devices": None, "processors": None})
@@ -93,7 +93,7 @@ def _hardware(summary: Summary) -> dict[str, tuple[str, dict[str, int | None]]]:
 
 
 def _rates(jobs: Sequence[JobSummary]) -> dict[tuple[object, ...], dict[int, float]]:
-    """Return the rates of each job's slowest user by repetition: in a sum over eight a slow device is hardly seen."""
+    """Return the rates of each job's slowest user by repetition: a sum over eight would hide a slow device."""
     found: dict[tuple[object, ...], dict[int, float]] = {}
     for job in jobs:
         work = dict(job.work or ())
@@ -104,7 +104,7 @@ def _rates(jobs: Sequence[JobSummary]) -> dict[tuple[object, ...], dict[int, flo
 
 
 def host_sentences(summary: Summary) -> list[str]:
-    """Return which hosts are slower than their like beyond noise, or have less; none for records of one host."""
+    """Return which hosts are slower than similar ones beyond noise, or have less; none for records of one host."""
     lines, said = host_lines(summary), list[str]()
     for line in lines:
         rate = line.rate

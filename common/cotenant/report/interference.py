@@ -1,4 +1,4 @@
-"""The cost of neighbours and the worth of slices: jobs alone in a slice, together in slices, together without."""
+"""The cost of neighbours and the value of slices: jobs alone in a slice, together in slices, together without."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ COLUMNS = (
 
 @lru_cache(maxsize=1)
 def interference_lines(summary: Summary) -> pl.DataFrame:
-    """Return a row per job and user with the three ways side by side, of each job that was measured in two of them.
+    """Return a row per job and user with the three ways side by side, for each job measured in two of them.
 
     The columns are INTERFERENCE_FIELDS, and `notes`, a list. For programs there are also the means over jobs.
     """
@@ -104,9 +104,9 @@ def interference_lines(summary: Summary) -> pl.DataFrame:
 
 
 def interference_view(summary: Summary) -> View:
-    """Return a row per job and per user of it, and the means of each suite on each host.
+    """Return a row per job and user, and the means of each suite on each host.
 
-    Columns without slices are left out where no job ran so. The means are one row for people, three for programs.
+    Columns without slices are left out if no job ran so. The means are one row for people, three for programs.
     """
     lines = interference_lines(summary)
     groups, rows = list[RowGroup](), list[Row]()
@@ -142,7 +142,7 @@ def _means(summary: Summary, lines: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _notes(lines: pl.DataFrame) -> Iterator[Words]:
-    """Yield why numbers are absent, and rates alone without slices, which are in no ratio here."""
+    """Yield why numbers are absent, and rates alone without slices, which no ratio here uses."""
     for line in lines.iter_rows(named=True):
         if line["tenant"] is None:
             yield from (((f"{line['job']}: {note}", ""),) for note in line["notes"] or ())
@@ -154,7 +154,7 @@ def _notes(lines: pl.DataFrame) -> Iterator[Words]:
 
 
 def apart(summary: Summary) -> list[str]:
-    """Say which jobs were measured with slices and without, but not in one suite on one host."""
+    """Return which jobs were measured with slices and without, but not in one suite on one host."""
     sentences = []
     shared = [job for job in summary.jobs if job.group != "all" and job.isolation and not job.mix]
     for name, jobs in grouped(shared, lambda job: job.name).items():

@@ -22,20 +22,20 @@ def shared(job: JobSummary) -> str:
 
 
 def bound(job: JobSummary) -> str:
-    """Return `host-bound` if most of a job's records are: its rate then says nothing about the device."""
+    """Return `host-bound` if most of a job's records are: the rate then says nothing about the device."""
     rules = job.members.columns("findings")["findings"]
     return "host-bound" if 2 * sum("host_bound" in names.split(",") for names in rules) > len(rules) else ""
 
 
 def verdict_cell(verdict: str, note: str) -> Cell:
-    """Return a verdict in its colour, with notes on it beside it; a job that only `completed` has no rate."""
+    """Return a verdict in its colour, with a note beside it; a job that only `completed` has no rate."""
     is_sound = verdict.endswith((CLEAN, SUSPECT, "completed"))
     style = "green" if verdict == CLEAN else "yellow" if is_sound else "bold red"
     return Cell(verdict, style=style if verdict else "", note=note)
 
 
 def verdict_note(job: JobSummary) -> str:
-    """Return the rule behind a verdict, what bounds the rate, and whether rates alone are suspect or all unaudited."""
+    """Return the rule behind a verdict, the rate's bound, and whether rates alone are suspect or all unaudited."""
     rule = (worst_rule(job) or job.error).replace("_", " ")
     alone = f"alone {SUSPECT}" if job.alone is not None and job.alone.doubts else ""
     return joined(", ", rule, bound(job), alone, "" if is_audited(job) else UNAUDITED)
@@ -50,7 +50,7 @@ def worst_rule(job: JobSummary) -> str:
 
 
 def users_heading(jobs: Sequence[JobSummary]) -> str:
-    """Return the heading over the rates of jobs' users; it says so where only the lowest and highest stand below."""
+    """Return the heading over the rates of jobs' users; it says if only the lowest and highest stand below."""
     counts = {len(job.tenants) for job in jobs if job.tenants}
     if max(counts, default=0) <= SHOWN_TENANTS:
         return "each user"
@@ -58,12 +58,12 @@ def users_heading(jobs: Sequence[JobSummary]) -> str:
 
 
 def tenant_rates(job: JobSummary) -> str:
-    """Return every tenant's rate, or of many the slowest and the fastest."""
+    """Return every tenant's rate, or for many the slowest and the fastest."""
     return rates([estimate.rate for estimate in job.tenants.values()], ", ")
 
 
 def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
-    """Whether no job has an interval other than that of a single launch's observations."""
+    """Whether all jobs' intervals are over a single launch's observations."""
     return bool(jobs) and all(job.node is None or job.node.launches == 1 for job in jobs)
 
 
@@ -80,7 +80,7 @@ def estimate_columns(heading: str) -> list[Column]:
 
 
 def users_cell(found: Sequence[float]) -> Cell:
-    """Return every user's rate at the scale that `rate_unit` names, or of many the lowest and the highest."""
+    """Return every user's rate at the scale that `rate_unit` names, or for many the lowest and the highest."""
     if len(found) > SHOWN_TENANTS:
         return Cell("-".join(at_one_scale([min(found), max(found)])[0]), order=min(found))
     return Cell(" ".join(at_one_scale(found)[0]), order=found[0])

@@ -33,7 +33,7 @@ STEP_FIELDS = (*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES))
 
 
 def explained(texts: Mapping[str, bool]) -> list[Words]:
-    """Return one line with those of the texts that are needed."""
+    """Return one line with the needed texts."""
     return [((" ".join(text for text, needed in texts.items() if needed), "dim"),)]
 
 
@@ -79,14 +79,14 @@ def kept_meanings(name: str, meaning: str) -> dict[str, str]:
 
 
 def kept_values(kept: Kept | None, fields: Sequence[str]) -> dict[str, Value]:
-    """Return the values of these fields of a kept share; none where it is not known."""
+    """Return the values of these fields of a kept share; none if it is unknown."""
     if kept is None:
         return {}
     return dict(zip(fields, (kept.value, *(kept.interval or (None, None)), kept.n, kept.over), strict=True))
 
 
 def kept_of(row: Row, fields: Sequence[str]) -> Kept | None:
-    """Return the kept share of a row that has these fields; None where it is not known."""
+    """Return the kept share of a row with these fields; None if it is unknown."""
     value, low, high, n, over = (row[name] for name in fields)
     return None if value is None else Kept(value, None if low is None else (low, high), n, over)
 
@@ -108,7 +108,7 @@ def rate_meanings(name: str, meaning: str) -> dict[str, str]:
 
 
 def rate_values(rate: AcrossLaunches | None, fields: Sequence[str]) -> dict[str, Value]:
-    """Return the values of these fields of a rate; none where it is not known."""
+    """Return the values of these fields of a rate; none if it is unknown."""
     return {} if rate is None else dict(zip(fields, (rate.rate, *(rate.interval or (None, None)), rate.n), strict=True))
 
 
@@ -118,7 +118,7 @@ def rates_over_launches(heading: str, name: str, **more: Any) -> list[Column]:
 
 
 BASELINE = Column("baseline", show=lambda kind: "" if kind == "whole" else kind, left=True, optional=True)
-"""How users ran alone; for people a word only if it was not the usual way."""
+"""How users ran alone; for people a word only if it was not in the usual way."""
 
 
 def _steps(*times_ns: float) -> str:

@@ -1,4 +1,4 @@
-"""The rows of the long table of what is kept: a job's tenants, and the measures of tenants beside each other."""
+"""The rows of the long table of kept shares: a job's tenants, and the measures of tenants beside each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COPIES, MIX, PAIR, PRESSURE = "copies", "mix", "pair", "pressure"
 KEPT, UNSLICED_KEPT, WORTH, UNSLICED_ALONE = "kept", "unsliced_kept", "worth", "unsliced_alone"
 MEASURES = ("stp", "antt", "worst_slowdown", "fairness", "tax")
 SLICES = "slices"
-"""The mode of tenants that share processors but no device, and of tenants with a device instance each."""
+"""The mode of tenants that share processors but no device, or have a device instance each."""
 VALUE = ("value", "low", "high", "n", "over")
 TOGETHER, ALONE = rate_fields("together"), rate_fields("alone")
 
@@ -74,13 +74,13 @@ _TYPES: dict[str, Any] = {
 SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String) for name in FIELDS})
 
 TableRow = dict[str, Any]
-"""A row by FIELDS; those without a value may be missing."""
+"""A row by FIELDS; fields without a value may be missing."""
 
 
 def rows_of_job(
     job: JobSummary, company: str, tenants: Iterable[str | None], alone: Side | None, **more: Any
 ) -> list[TableRow]:
-    """Return what these tenants, or under None the node, keep of their rates on the side `alone`."""
+    """Return rows on the shares of their rates on the side `alone` that these tenants, or under None the node, keep."""
     alone = alone or Side()
     names = ("share", "share_asked", "device_sharers", "sharers", "entitlement", *STEP_TIMES)
     records = grouped(job.members.columns(*names, who=TENANT).to_dicts(), lambda row: str(row["who"]))
@@ -112,25 +112,25 @@ def rows_of_job(
 
 
 def work_hash(job: JobSummary) -> str:
-    """Return the hash of a job's work; "" where no launch counts."""
+    """Return the hash of a job's work; "" if no launch counts."""
     return next(iter(job.members.columns("work").to_series()), "")
 
 
 def _part(record: RecordRow) -> TableRow:
-    """Return how a tenant shares its device, or its processors if it has none, and its part of that."""
+    """Return how a tenant shares its device, or without one its processors, and its part of it."""
     mode = record["share"] or record["share_asked"] or SLICES
     sharers = record["sharers" if mode == SLICES else "device_sharers"]
     return {"mode": mode, "sharers": sharers, "entitlement": record["entitlement"] or 1 / sharers}
 
 
 def _steps(prefix: str, rows: Iterable[RecordRow]) -> TableRow:
-    """Return the medians of step times over launches; nothing where these were not measured."""
+    """Return the medians of step times over launches; nothing if no steps were timed."""
     known = [times for row in rows if None not in (times := [row[name] for name in STEP_TIMES])]
     return {f"{prefix}{name}": median(of) for name, of in zip(STEP_TIMES, zip(*known, strict=True), strict=False)}
 
 
 def why_not(job: JobSummary) -> str:
-    """Return why the shares that a job's tenants keep are not known; "" where they are."""
+    """Return why the shares that a job's tenants keep are unknown; "" if they are known."""
     if not job.rates:
         return f"no launch counts ({job.verdict})"
     if job.alone is None:
@@ -143,13 +143,13 @@ def why_not(job: JobSummary) -> str:
 def measure_rows(jobs: Collection[JobSummary], users: Sequence[TableRow]) -> list[TableRow]:
     """Return MEASURES of all users of these jobs, and the energy of their items together over alone, if it is known.
 
-    Empty where no repetition has all of them together and alone.
+    Empty if no repetition has all users together and alone.
     """
     together = {who: rates for job in jobs for who, rates in job.together.tenants.items()}
     sides = {who: job.alone or Side() for job in jobs for who in job.together.tenants}
     kept = {who: share for job in jobs for who, share in job.kept.items()}
     progress = [kept[row["tenant"]] for row in users]
-    # Their devices, or slices, in all: each of K sharers counts for 1 / K of one.
+    # The number of devices, or slices: each of K sharers counts for 1 / K.
     slices = sum(1 / row["sharers"] for row in users)
     found = mix_measures(progress, together, {who: side.of(who) for who, side in sides.items()}, slices)
     if found is None:
@@ -165,7 +165,7 @@ def measure_rows(jobs: Collection[JobSummary], users: Sequence[TableRow]) -> lis
 
 
 def joules_rows(job: JobSummary) -> list[TableRow]:
-    """Return the row of the joules that an item of a job takes; none where its devices' power is not known."""
+    """Return the row of a job's joules per item; none if its devices' power is unknown."""
     joules = [*ratios(_watts([job]), job.together.node).values()]
     if not joules:
         return []

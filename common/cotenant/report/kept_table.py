@@ -1,4 +1,4 @@
-"""The long table of what is kept: a row per job, user, company and measure.
+"""The long table of kept shares: a row per job, user, company and measure.
 
 Interference, mixes, pairs, sharing and pressure are filters and pivots of it.
 """
@@ -45,7 +45,7 @@ from cotenant.suite.pressure import level_of
 
 RATIOS = (KEPT, UNSLICED_KEPT, WORTH)
 OF_LEVEL = ("benchmark", "mix", "neighbours")
-"""Words of a work that name the neighbour, and so its level."""
+"""Words of a work that name the neighbour, and thereby its level."""
 NodeRatios = dict[str, list[tuple[Kept | None, Rates]]]
 """The nodes' ratios by RATIOS, each with the logarithms of its launches."""
 
@@ -55,8 +55,8 @@ def kept_table(summary: Summary) -> pl.DataFrame:
     """Return the table, with the columns of SCHEMA.
 
     The measure `kept` is the rate together over the rate alone, for each user of a job and, with a null `tenant`, for
-    its node; a job of which no launch counts has one row. Other measures are of all users of a job, or of a mix (`job`
-    is null), or geometric means over the jobs of a suite on a host (`job` and `mix` are null).
+    its node; a job without launches that count has one row. Other measures are of all users of a job, or of a mix
+    (`job` is null), or geometric means over the jobs of a suite on a host (`job` and `mix` are null).
     """
     copies = (job for job in summary.jobs if job.group != "all" and not job.mix)
     mixed = (job for job in summary.jobs if job.mix)
@@ -67,7 +67,7 @@ def kept_table(summary: Summary) -> pl.DataFrame:
 
 
 class Ways(NamedTuple):
-    """A job with slices and without, of equal work; one of the two may be None. `notes` say why."""
+    """A job with slices and without, of equal work; if one of the two is None, `notes` say why."""
 
     sliced: JobSummary | None
     unsliced: JobSummary | None
@@ -91,7 +91,7 @@ def _of_suite(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
 
 
 def _ways(jobs: Sequence[JobSummary]) -> Iterator[Ways]:
-    """Yield the jobs of one name, those with slices paired with those without where their work is equal."""
+    """Yield the jobs of one name, each job with slices paired with the one of equal work without."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     for job in jobs:
         if sliced(job.isolation):
@@ -103,9 +103,9 @@ def _ways(jobs: Sequence[JobSummary]) -> Iterator[Ways]:
 
 
 def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
-    """Return the job that did equal work without slices, or None and the differences of those that did not."""
+    """Return the job that did equal work without slices, or None and the other jobs' differences."""
     mine, reasons = rows_of(job.members), []
-    # A job that never finished matches any, since only its name is known: it comes last.
+    # A job that never finished comes last: it matches any, since only its name is known.
     for other in sorted(without, key=lambda other: not other.members):
         if (reason := unlike([*mine, *rows_of(other.members)])) is None:
             return other, []
@@ -114,7 +114,7 @@ def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary
 
 
 def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]:
-    """Yield what a job keeps with slices and without; if it was measured in two ways, also the ratios between these.
+    """Yield a job's kept shares with slices and without; if it was measured in two ways, also the ratios between these.
 
     The nodes' ratios join the `known` ones.
     """
@@ -152,9 +152,9 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
 
 
 def _of_copies(job: JobSummary, tenants: Iterable[str], notes: Sequence[str] = (), **more: Any) -> Iterator[TableRow]:
-    """Yield what the node and these tenants of a job keep, and the measures of all its tenants.
+    """Yield the kept shares of the node and of these tenants of a job, and the measures of all its tenants.
 
-    The node's `notes` say why it is compared with nothing, each tenant's why it has no share.
+    The node's `notes` say why it is not compared, a tenant's notes why it has no share.
     """
     node, *users = rows_of_job(job, COPIES, (None, *tenants), job.alone, **more)
     why = why_not(job)
@@ -167,7 +167,7 @@ def _of_copies(job: JobSummary, tenants: Iterable[str], notes: Sequence[str] = (
 
 
 def _of_mix(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
-    """Yield what the tenants of a mix keep, and its measures; all of its notes stand in each row."""
+    """Yield the kept shares of a mix's tenants, and its measures; each row has all of its notes."""
     users = [row for job in jobs for row in rows_of_job(job, MIX, job.together.tenants, job.alone)]
     users.sort(key=lambda row: natural(row["tenant"]))
     names = [row["job"] for row in users]
@@ -208,12 +208,12 @@ class BesideLevel(NamedTuple):
 
     @property
     def work(self) -> Work:
-        """The work of the job, which is equal beside neighbours of all levels if nothing else differs."""
+        """The job's work without the neighbour's level."""
         return tuple(pair for pair in self.job.work or () if pair[0] not in OF_LEVEL)
 
 
 def _pressed(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
-    """Yield what jobs keep beside neighbours of known pressure, by rising level; each level is a pair's."""
+    """Yield jobs' kept shares beside neighbours of known pressure, by rising level; each level is a pair's."""
     pairs: list[BesideLevel] = []
     for mixed in grouped(jobs, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
         neighbours = [(known, job) for job in mixed if (known := level_of(job.cell)) is not None]
@@ -247,7 +247,7 @@ def _of_level(pair: BesideLevel, difference: str) -> list[TableRow]:
 
 
 def _starts(job: JobSummary) -> set[str]:
-    """Return the starts of the launches of a job that count."""
+    """Return the starts of a job's launches that count."""
     return {launch.start_time for launch in job.rates}
 
 
@@ -258,7 +258,7 @@ OF_KEPT = (
     "together without; other measures are of all users."
 )
 LISTS = {"doubts": ",", "alone_doubts": ",", "notes": "; "}
-"""The columns of lists, and what stands between their parts."""
+"""The columns of lists, and the separators of their parts."""
 
 
 def _company(company: str, neighbours: str | None, resource: str | None, level: int | None) -> str:
@@ -266,7 +266,7 @@ def _company(company: str, neighbours: str | None, resource: str | None, level: 
 
 
 def _ends(_: float, low: float | None, high: float | None, n: int, measure: str) -> str:
-    """Return the interval, or why there is none; fairness, which is drawn together by its noise, never has one."""
+    """Return the interval, or why there is none; fairness, which is shrunk for noise, never has one."""
     if measure == "fairness":
         return numbers.ABSENT
     return numbers.span(None if low is None or high is None else (low, high), numbers.ratio_interval, n == 1)
@@ -295,7 +295,7 @@ def _job(job: str | None, mix: str | None, difference: str | None) -> str:
 
 
 def kept_view(summary: Summary) -> View:
-    """Return the long table of what is kept."""
+    """Return the long table as a view."""
     table = kept_table(summary)
     frame = table.with_columns(pl.col(name).list.join(between) for name, between in LISTS.items())
     groups = [

@@ -1,6 +1,6 @@
 """A suite on a terminal while it runs: lines that stay, and below them the current launch and the expected end.
 
-Without a thread or a timer: it is drawn on events, at most twice a second, and there are none while tenants are timed.
+It has no thread and no timer: events redraw it, at most twice a second, and none come while tenants are timed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cotenant.results.record import Record
 from cotenant.text import printable
 
 INTERVAL_S = 0.95
-"""The least time between two drawings, apart from that at GO: ticks come a second apart, a little early or late."""
+"""The least time between two drawings, except at GO: ticks come a second apart, a little early or late."""
 
 
 class LiveView:
-    """Draws the launch that runs, and how far the suite is, below the lines that `tell` prints; these stay.
+    """Draws the current launch and the suite's progress below the lines that `tell` prints.
 
-    `lost`: the terminal is gone, and nothing more is written to it. The suite goes on.
+    `lost`: the terminal is gone; nothing more is written to it, and the suite continues.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LiveView:
         self.draw(Text("".join(char if char.isprintable() else "?" for char in line)))
 
     def preparing(self, script: str) -> None:
-        # Not drawn: the program writes to this terminal itself.
+        # Not drawn: the script itself writes to this terminal.
         self.tell(f"data: {printable(script)}")
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class LiveView:
                 self._live.start()
                 self._live.refresh()
                 return
-            with self.console:  # One write holds the line and the drawing below it.
+            with self.console:  # one write for the line and the drawing below it
                 if self._live.is_started:
                     self._live.refresh()
                 self.console.print(line, soft_wrap=True)
@@ -87,7 +87,7 @@ class LiveView:
         if about_s is not None:
             about = f", about {about_s:.0f} s" if about_s < 100 else f", about {about_s / 60:.0f} min"
         self._progress.measure(about_s)
-        # The last drawing before the launch ends: without elapsed seconds, which would stand still.
+        # The last drawing before the launch ends has no elapsed seconds, which would stand still.
         self._due_s = 0.0
         self._say(f"measuring since {self.now():%H:%M:%S}{about}", counting=False)
 
@@ -125,7 +125,7 @@ class LiveView:
         progress = f"{done} of {total} done{failed}"
         if done == total or (left := self._progress.remaining_s()) is None:
             return progress
-        # By the clock: a moment stays true while nothing is drawn; how long it is until then would not.
+        # A time of day stays true while nothing is drawn; a remaining time would not.
         end = self._began + timedelta(seconds=left[0])
         if end < self.now():
             return progress

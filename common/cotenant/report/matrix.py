@@ -36,8 +36,8 @@ def matrix(
 ) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
 
-    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. The rates are in
-    the column `of`: the mean of a record's observations (the original's rate) or their median.
+    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. The column `of`
+    has the rates: the mean of a record's observations (the original's rate) or their median.
     """
     rate = pl.col(of)
     counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
@@ -52,7 +52,7 @@ def matrix(
 
 
 def matrix_view(devices: Sequence[str], names: Sequence[str], jobs: Matrix, title: str = "", facts: str = "") -> View:
-    """Return a row per job and device; for people one per job, with a column per device by its name.
+    """Return a row per job and device; for people a row per job and a column per device.
 
     A cell has the mean, and lowest .. highest, in % of the best device.
     """
@@ -85,7 +85,7 @@ def _natural(device: str) -> tuple[str, int, str]:
 
 
 def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
-    """Return the devices, and a row per job label with the rates of the job's line: geometric means of medians.
+    """Return the devices, and a row per job label with the job's rates: geometric means of medians.
 
     Different works of one name are separate rows, since they have no common best device; mixes are left out.
     """
@@ -103,6 +103,6 @@ def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
 
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:
-    """Return the devices' names; without accelerators a device is the slice of the tenants with its number."""
+    """Return the devices' names; without accelerators a device is the slice of the tenant with its number."""
     accelerated = (summary.records.columns("devices")["devices"] != 0).fill_null(True).any()
     return [f"D{name}" if accelerated else f"slice {name}" for name in devices]

@@ -21,7 +21,7 @@ NAMES = {
     "clock_mhz": ("Clock", "MHz", 1.0),
     "available_bytes": ("Memory left on the host", "GiB", 2.0**30),
 }
-"""The reader's name of a quantity, its unit, and the factor between that and the record's unit."""
+"""The reader's name of a quantity, its unit, and the factor from the record's unit."""
 
 Course = tuple[str, str, list[list[MeterSpread]]]
 """A host, a quantity, and for each launch the meters of all devices, in the unit of NAMES."""
@@ -30,7 +30,7 @@ Course = tuple[str, str, list[list[MeterSpread]]]
 def courses(records: Rows) -> list[Course]:
     """Return the quantities of hosts, and of devices that trained, that were sampled in at least two launches.
 
-    All records of a launch hold the same samples, those of all devices.
+    All records of a launch hold the samples of all devices.
     """
     hosts: dict[str, dict[tuple[Any, ...], MeterSpread]] = defaultdict(dict)
     for row, record in again(records.by("start_time")):
@@ -48,7 +48,7 @@ def courses(records: Rows) -> list[Course]:
 
 
 def device_load_percent(records: Rows) -> float | None:
-    """Return the mean load of the tenants' own devices while they were timed; None where no device reports it."""
+    """Return the mean load of the tenants' own devices while they were timed; None if no device reports it."""
     load: float | None = records.columns(pl.col("device_load_percent").mean()).item()
     return load
 

@@ -3,7 +3,7 @@
     score = BF (2 PM + ST + 5 PG)
 
 BF: failures pass (1 or 0). PM: share of jobs with perf >= perf_tgt. ST: share with sd / mean <= sd_tgt. PG: geometric
-mean of perf = mean / target. Jobs whose target is an efficiency (`scaling`) are left out of PG.
+mean of perf = mean / target. Jobs with an efficiency as their target (`scaling`) are left out of PG.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Failure = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score of the expected `jobs`; `present_only` is of those present, and no suite's score if one is `missing`.
+    """A score of the expected `jobs`; `present_only` is of the present jobs: if one is `missing`, no suite's score.
 
     `left_out`: the expected jobs of ORIGINAL_LEFT_OUT, which the score leaves out.
     """
@@ -63,7 +63,7 @@ def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence
     """Return a row per expected job, in order: the `jobs` that have a target, or all that have one.
 
     Measured jobs without a target come last. Mean and sd are over records (n - 1 below the root). Without `jobs` an
-    efficiency that was not measured is not expected: baselines.json has no such job.
+    efficiency is expected only if it was measured: baselines.json has no such job.
     """
     rate, has_target = pl.col("rate"), pl.col("target").is_not_null()
     spread = {"sd%": 100 * rate.std() / rate.mean()}
@@ -91,13 +91,13 @@ def _limits(targets: Mapping[str, Target | None]) -> pl.DataFrame:
 
 
 def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dict[str, Target]:
-    """Return every measured job's mean rate as a target, with the share and spread that `limits` ask of it."""
+    """Return every measured job's mean rate as a target, with its share and spread from `limits`."""
     means = _rates(records).group_by("job", maintain_order=True).agg(pl.col("rate").mean())
     return {job: replace(limits.get(job, Target(1.0)), rate=mean) for job, mean in means.iter_rows()}
 
 
 def failures(records: pl.DataFrame) -> list[Failure]:
-    """Return every record that failed, is INVALID, or whose losses are not finite."""
+    """Return every record that failed, is INVALID, or has losses that are not finite."""
     bad = records.filter(~(COUNTS & pl.col(RATE).is_not_null()))
     return [(row["name"], row["run_id"], row["vcd"], _reason(row)) for row in bad.iter_rows(named=True)]
 
@@ -111,7 +111,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 
 def beside_devices(records: pl.DataFrame) -> list[str]:
-    """Return a sentence on each job whose records of the whole machine do not count beside those of devices."""
+    """Return a sentence on each job with records of the whole machine that do not count beside records of devices."""
     outranked = pl.col("rank") < pl.col("rank").max().over("job")
     ignored = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG), outranked)
     return [
@@ -122,15 +122,15 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
 
 
 def unaudited(records: pl.DataFrame) -> list[str]:
-    """Return a sentence on the jobs whose programs speak the protocol without our loop."""
+    """Return a sentence on the jobs of programs that speak the protocol without our loop."""
     names = records.filter(~pl.col("audited"))["name"].unique(maintain_order=True).to_list()
     return [f"Unaudited, a number by the program's own word alone: {', '.join(names)}."] if names else []
 
 
 def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
-    """Return a sentence for each host whose records are not from the expected number of single devices.
+    """Return a sentence for each host with records from another number of single devices than expected.
 
-    Records of failures are left out: the original's name no host.
+    Records of failures are left out: the original's do not name the host.
     """
     of_devices = newest.filter(pl.col("completed") & (pl.col("group") != "all"))
     counts = of_devices.group_by("hostname", maintain_order=True).agg(pl.col("vcd").n_unique())
@@ -155,8 +155,8 @@ def scored(
 ) -> tuple[pl.DataFrame, list[Failure], int, Score] | None:
     """Return the results of the records that count, the failures, the number of records behind these, and the score.
 
-    None without expected jobs. Failures are a share of all the `newest` records, whatever their work, but for the jobs
-    that are left out, as in the original.
+    None without expected jobs. Failures are a share of all `newest` records, whatever their work, except jobs that are
+    left out, as in the original.
     """
     lines = results(counted, targets, jobs)
     if lines.filter(_in_score(left_out)).is_empty():
@@ -183,7 +183,7 @@ def score(lines: pl.DataFrame, failures_passed: bool, left_out: Sequence[str] = 
 
 
 def classic(records: pl.DataFrame, targets: Mapping[str, Target]) -> tuple[pl.DataFrame, list[str]]:
-    """Return the older table, and the jobs that have no line in it, with fewer than four repetitions.
+    """Return the older table, and the jobs without a line in it, which have fewer than four repetitions.
 
     A repetition's rate is the mean over its devices. `result` is the mean over repetitions without the best and the
     worst, `sd` the standard deviation over all, `diff` (result - target) / target.
@@ -212,8 +212,8 @@ def classic_total(lines: pl.DataFrame, complete: bool) -> tuple[float, float, bo
 def _rates(records: pl.DataFrame) -> pl.DataFrame:
     """Return `job`, `run_id` and mean `rate` of every record that counts in a mean.
 
-    If a name has records of single devices and of the whole machine, the single devices' count; for NOT_IN_PG those of
-    the largest cell.
+    If a name has records of single devices and of the whole machine, the single devices' count; for NOT_IN_PG the
+    largest cell's.
     """
     return _all_rates(records).filter(pl.col("rank") == pl.col("rank").max().over("job"))
 

@@ -1,4 +1,4 @@
-"""The original suite's report as views, and as one page: its four sections, every absent number as a dash."""
+"""The original suite's report as views, and as one page: its four sections, with a dash for every absent number."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OF_COLUMNS = (
 class Report:
     """The contents of the report; `older` is the older table that replaces the results, if there is one.
 
-    `works` names, for jobs whose work is not their target's, the difference.
+    `works` has the differences of jobs from their targets' works.
     """
 
     title: str
@@ -92,7 +92,7 @@ def results_view(report: Report) -> View:
 
 
 def of_works(report: Report) -> list[str]:
-    """Return the sentence on jobs whose work is not their target's, if there are any."""
+    """Return the sentence on jobs with another work than their target's, if there are any."""
     with_target = report.results.drop_nulls("target")["job"]
     differ = [job for job in report.works if job in with_target]
     text = (
@@ -161,7 +161,7 @@ def _score_lines(score: Score, price: float | None) -> Iterator[str]:
 
 
 def of_original(report: Report) -> list[str]:
-    """Return the sentence on the jobs that the original's default score leaves out, where it was expected."""
+    """Return the sentence on the expected jobs that the original's default score leaves out."""
     if report.score.left_out:
         return [f"Without {', '.join(report.score.left_out)}, as the original's default score."]
     more = [job for job in ORIGINAL_LEFT_OUT if job in report.results["job"]]

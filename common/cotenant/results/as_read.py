@@ -26,7 +26,7 @@ _REMEDY = "Put back the file that the launch wrote, from an archive or a copy, o
 class ReadRecord:
     """A record, the `number`-th of the file `path`.
 
-    `edited` says whether by the journal its file is not the one that its launch wrote; None if no journal has it.
+    `edited`: the journal has another digest for its file; None if no journal lists the file.
     """
 
     record: Record
@@ -54,7 +54,7 @@ class ReadRecord:
 
     @property
     def audited(self) -> bool | None:
-        """Whether our loop watched some of its steps; None without a rate."""
+        """Whether our loop observed some of its steps; None without a rate."""
         return None if self.record.statistics is None else self.record.audited
 
     @property
@@ -72,7 +72,7 @@ class ReadRecord:
 
     @functools.cached_property
     def all_findings(self) -> list[Finding]:
-        """All findings of the record, and one if it was edited or contradicts itself."""
+        """The findings of the record, and one more if it was edited or contradicts itself."""
         found = [*self.record.findings]
         if self.edited:
             found.append(edited_finding())
@@ -103,7 +103,7 @@ class ReadRecord:
 
     @property
     def shape(self) -> str:
-        """The work's arguments as JSON: like `work_but_precision`, but for any source and form over devices."""
+        """The work's arguments as JSON: like `work_but_precision`, but without source and distribution over devices."""
         if not self.record.unique_id:
             return ""
         files = {"data": "files"} if self.record.arguments.get("data") else {}
@@ -120,7 +120,7 @@ class ReadRecord:
 
 
 def edited_finding() -> Finding:
-    """Return the finding on a record whose file is not the one that its launch wrote."""
+    """Return the finding on a record whose file changed after its launch wrote it."""
     sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
     return Finding("edited", "error", sentence, _REMEDY)
 

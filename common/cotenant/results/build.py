@@ -1,4 +1,4 @@
-"""Builds a Record from the facts that its runner attests and the part that its tenant sent."""
+"""Builds a Record from the runner's facts and the tenant's part."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LOSSES_KEPT = 100
 def observed_by_ranks(
     of_ranks: Mapping[int, Sequence[Observed]],
 ) -> tuple[list[Observed], dict[str, list[Observed]]]:
-    """Return a tenant's observations, and if there are several ranks, those of each rank by its number.
+    """Return a tenant's observations, and for several ranks also each rank's observations by its number.
 
-    `of_ranks` holds every rank's, by its number. The tenant's have the lowest rank's times and the items of all ranks,
-    and are as many as every rank has made.
+    `of_ranks` has each rank's observations by its number. The tenant's observations have the lowest rank's times and
+    the items of all ranks; they stop at the last observation that every rank made.
     """
     ranks = [[*of_ranks[number]] for number in sorted(of_ranks)]
     if len(ranks) == 1:
@@ -36,7 +36,7 @@ def observed_by_ranks(
 
 
 def load_of(observations: Sequence[Observed], part: TenantPart, stop_ns: int) -> Span:
-    """Return when a tenant's load began and ended; never after STOP (0 without one), even if it reports a later end."""
+    """Return the begin and end of a tenant's load; an end reported after STOP (0 without one) becomes STOP."""
     if not observations:
         return (0, 0)
     end_ns = min(part.load_end_ns, stop_ns) if stop_ns else part.load_end_ns
@@ -95,7 +95,7 @@ def build_record(facts: Attested, part: TenantPart, conceal: Conceal) -> Record:
 
 
 def _callers_software(machine: Mapping[str, Any], torch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `software` without the runner's own, of a program whose interpreter is the caller's."""
+    """Return `software` without the runner's versions, for a program in the caller's interpreter."""
     if "interpreter" not in torch:
         return {}
     packages = {"torch": torch["version"]} if "version" in torch else {}

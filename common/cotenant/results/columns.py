@@ -1,8 +1,8 @@
 """THE table: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
-be equal where rates are compared, and `help records`. Reports compute with rows: raw observations, samples of
-meters and sentences of findings are in the records only.
+be equal in a comparison of rates, and `help records`. Reports compute with rows: only the records have raw
+observations, samples of meters and the sentences of findings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
 
 
 def positive(value: pl.Expr) -> pl.Expr:
-    """Return whether values in items or seconds are possible: others would overflow in sums and ratios."""
+    """Return whether values in items or seconds are possible: all others would overflow in sums and ratios."""
     return value.is_between(1 / MOST, MOST, closed="none")
 
 
@@ -57,17 +57,16 @@ class RecordColumn:
     kind: type
     meaning: str
     at: str = ""
-    """The value's place in `Record`: names of attributes joined by dots, behind an open mapping those of its keys; if
-    empty, the attribute of `ReadRecord` or `Record` with the column's name."""
+    """The value's place in `Record`: names of attributes, and of an open mapping's keys, joined by dots; if empty, the
+    attribute of `ReadRecord` or `Record` with the column's name."""
     of: Callable[[ReadRecord], Any] | None = None
     """Computes the value from a record, if no attribute has it."""
     check: Check | None = None
-    """Returns whether values are possible, if the type of the attribute does not say it; impossible ones become
-    unknown."""
+    """Returns whether values are possible, if the attribute's type sets no bounds; impossible values become unknown."""
     measured: bool = False
-    """Whether it is known only for tenants that completed and have a rate."""
+    """Whether only tenants that completed and have a rate have a value."""
     default: Any = None
-    """The value if it is unknown; for texts the empty one."""
+    """Stands for an unknown value; for texts the empty text."""
     needed: bool = False
     """Whether an exported row without it is invalid."""
     equal: bool = False
@@ -93,7 +92,7 @@ def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> R
 
 
 def measured(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
-    """Return a column of numbers that are known only for tenants that completed and have a rate."""
+    """Return a column of numbers that only tenants that completed and have a rate have."""
     return number(name, meaning, at, measured=True, **more)
 
 
@@ -104,7 +103,7 @@ def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", *
 
 
 def argument(name: str, *others: str) -> Callable[[ReadRecord], Any]:
-    """Return a function for the value of a benchmark's argument: that of the first of these names which has one."""
+    """Return a function that gets a benchmark's argument: the value of the first of these names that has one."""
     return lambda read: first_of(read.record.arguments, name, *others)
 
 
@@ -133,7 +132,7 @@ def _kernels(read: ReadRecord) -> str:
 
 
 def _observed_s(read: ReadRecord) -> float:
-    """Return the seconds of all observations except those across a border, in which the tenant may have rested."""
+    """Return the seconds of all observations, except observations across a border, in which the tenant may rest."""
     made = (row for row in read.record.observations if row.kind != "")
     return sum(row.took_ns for row in made if 0 <= row.start_ns <= row.end_ns) / 1e9
 
@@ -180,7 +179,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         False,
         at="observed.work_learned",
     ),
-    # Values that have to be equal, in the order in which a difference is named.
+    # Values that must be equal, in the order in which differences are named.
     whole("batch_size", "items of a batch, over all devices of the tenant", of=argument("batch_size"), equal=True),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
@@ -385,11 +384,11 @@ _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill
 BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
-"""Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""
+"""Whether a record is of a duet: its tenant took turns with another program, so it is no launch of its job."""
 TOGETHER = ~pl.col("solo") & ~IN_DUET
-"""Whether a record is of all tenants at once: neither of one alone, which is a baseline, nor of a duet."""
+"""Whether a record is of all tenants at once: neither a baseline of one tenant alone nor a duet."""
 OF_EQUALS = TOGETHER & (pl.col("mix") == "")
-"""Whether a record is of all tenants at once, and all of them ran the same job."""
+"""Whether a record is of all tenants at once, all with the same job."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has a rate that may be summed, averaged or compared."""
 CELL = (
@@ -401,7 +400,7 @@ CELL = (
 )
 """The name without the marks of a tenant alone or in a mix."""
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
-"""The name of the job: for a solo launch that of the launch to which it belongs."""
+"""The name of the job: for a solo launch the name of the launch to which it belongs."""
 LAUNCH = (
     pl.when(pl.col("mix") != "")
     .then("mix")
@@ -409,7 +408,7 @@ LAUNCH = (
     .then(pl.col("name").str.strip_suffix(pl.concat_str(pl.lit("."), pl.col("duet_side"))))
     .otherwise("name")
 )
-"""The name that tells the launches of one repetition apart: the tenants of a mix, or of a duet, have several names."""
+"""The name that distinguishes launches of one repetition: the tenants of a mix or duet have several names."""
 TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
 """The label of a tenant: its number, or in the original's records its device."""
 
@@ -420,7 +419,7 @@ def schema(columns: Iterable[RecordColumn] | None = None) -> pl.Schema:
 
 
 def equal_columns() -> dict[str, RecordColumn]:
-    """Return the columns that must be equal where rates are compared, by their words in comparisons."""
+    """Return the columns that must be equal in a comparison of rates, by their words in comparisons."""
     return {column.word or column.name: column for column in COLUMNS if column.equal}
 
 
@@ -490,7 +489,7 @@ def _checks(columns: tuple[RecordColumn, ...]) -> dict[str, Check]:
 
 
 def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a table, whose values have their columns' types, with impossible values made unknown, and defaults."""
+    """Return a table of values in their columns' types: impossible values are unknown, unknown ones have defaults."""
     possible = [pl.when(check(pl.col(name))).then(name) for name, check in _checks(COLUMNS).items()]
     measured = [column.name for column in COLUMNS if column.measured]
     defaults = [pl.col(column.name).fill_null(column.default) for column in COLUMNS if column.default is not None]

@@ -1,4 +1,4 @@
-"""Checks values of open mappings, like a benchmark's arguments, which any program may have filled with anything."""
+"""Checks values of open mappings, such as a benchmark's arguments, which may come from any program."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def part_of(value: Any, kind: type[T]) -> T | None:
 
 
 def whole_of(value: Any) -> int | None:
-    """Return the value if it is a whole number, or a text of one; else None."""
+    """Return the value if it is a whole number or the text of one; else None."""
     return part_of(int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value, Whole)
 
 
 def value_at(fields: Fields, *keys: str) -> Any:
-    """Return the value under these keys of an open mapping and of those within it; None if there is none."""
+    """Return the value at this path of keys through nested open mappings; None if there is none."""
     value: Any = fields
     for key in keys:
         if not isinstance(value, Mapping) or key not in value:

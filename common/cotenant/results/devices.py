@@ -1,4 +1,4 @@
-"""The device that a tenant ran on: the one that it names, if its slice can have that."""
+"""The device that a tenant ran on: the device that it reports, if its slice can have it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cotenant.text import listed
 
 VENDOR_WORDS = {"nvidia", "amd", "intel", "r", "corporation", "tm"}
 MAKERS = {"amd": {"amd", "radeon", "instinct"}, "intel": {"intel"}}
-"""Words of torch's names for devices which the kernel may call otherwise: `ip discovery`, `Intel GPU 8086:0bd5`."""
+"""Words in torch's names of devices that the kernel names otherwise: `ip discovery`, `Intel GPU 8086:0bd5`."""
 
 
 def trained(facts: Attested, part: TenantPart) -> tuple[str, int]:
-    """Return `vcd` and `devices` of the training: the first devices of the slice, one for each rank or replica."""
+    """Return the training's `vcd` and `devices`: the first devices of the slice, one for each rank or replica."""
     ranks, replicas = part.observed.get("world_size"), part.observed.get("replicas", 1)
     if part.observed.get("device", "cpu") == "cpu" or not isinstance(ranks, int) or not isinstance(replicas, int):
         return facts.vcd, facts.devices
@@ -26,10 +26,9 @@ def trained(facts: Attested, part: TenantPart) -> tuple[str, int]:
 
 
 def gpu_of(facts: Attested, part: TenantPart) -> tuple[str, list[Finding]]:
-    """Return the name of the device that a tenant ran on; if it reports none, its slice's accelerator, else the host's
-    processor.
+    """Return the name of a tenant's device, by default its slice's accelerator, else the host's processor.
 
-    A tenant that reports a device which its slice lacks gets a finding. A benchmark alone has no slice.
+    A tenant that reports a device outside its slice gets a finding. A benchmark alone has no slice.
     """
     planned, processor = facts.isolation.planned.get("accelerators"), str(facts.machine.get("model_name", ""))
     if planned is None:
@@ -51,7 +50,7 @@ def gpu_of(facts: Attested, part: TenantPart) -> tuple[str, list[Finding]]:
 def _may_be(said: str, device: Mapping[str, Any]) -> bool:
     """Return whether torch and the driver may mean one device: only vendor words or an instance's size may differ.
 
-    Of a device whose driver in the kernel tells no product's name, the maker is all that can be compared.
+    If the kernel's driver has no product name, only the maker can be compared.
     """
     words, known = ({*re.split(r"[\W_]+", name.casefold())} - {""} for name in (said, str(device["name"])))
     models = words - VENDOR_WORDS, known - VENDOR_WORDS

@@ -1,6 +1,6 @@
 """Reads the parts of a record that pictures draw: observations, samples of meters, the machine.
 
-No table has them: they are read again from the record's file when they are needed (`read.again`).
+No table has them: `read.again` reads them from the record's file.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ DRAWN: Mapping[Kind, tuple[str, ...]] = {
 class Spans:
     """Observations in order of time: `start_ns`, `end_ns`, `items`, and whether each was `kept`.
 
-    `alone`: in a block in which only this tenant ran. `held`: the tenant was held still in the middle of it, for other
-    tenants' blocks. `audits`: beginning and end of each audit, which is between two observations.
+    `alone`: made in a block of this tenant only. `held`: interrupted by other tenants' blocks, in which the tenant was
+    held still. `audits`: beginning and end of each audit, which is between two observations.
     """
 
     start_ns: npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ _Sample = Annotated[float, msgspec.Meta(ge=0, lt=float(MOST))]
 
 
 class MeterSpread(msgspec.Struct, frozen=True):
-    """The samples of one quantity, whose name ends with its unit; `of` is a device's index, or `host`."""
+    """The samples of one quantity; its name ends with its unit. `of` is a device's index, or `host`."""
 
     quantity: str
     of: str
@@ -80,7 +80,7 @@ class _Energy(msgspec.Struct, frozen=True):
 class Course:
     """One quantity over time; `of` is a device's index, a tenant's number or `host`.
 
-    `at_s`: seconds after t0, ascending. `values`: one for each, NaN if a reading lacked it; at least one is a number.
+    `at_s`: seconds after t0, ascending. `values`: one per time, NaN if a reading lacked it; at least one is a number.
     """
 
     quantity: str
@@ -92,7 +92,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """The drawn parts of one tenant of one launch; `meters` are those of its host and its training devices."""
+    """The drawn parts of one tenant of one launch; `meters` are of its host and its training devices."""
 
     tenant: str
     run_id: int
@@ -121,7 +121,7 @@ def spans_of(record: Record) -> Spans:
 
 
 def _held(observations: Sequence[Observed]) -> list[bool]:
-    """Return for each observation whether it contains other tenants' blocks: its neighbours' are not adjacent."""
+    """Return for each observation whether it contains other tenants' blocks: those around it are not adjacent."""
     known = [made.block for made in observations]
     before = itertools.accumulate(known, _newest)
     after = list(itertools.accumulate(reversed(known), _newest))[::-1]
@@ -155,7 +155,7 @@ def _own_devices(record: Record) -> list[Fields]:
 def own_power_w(record: Record) -> float | None:
     """Return the mean power in watts of all training devices together, by their energy counters.
 
-    None if one of them counted no energy, or for too short a time, and for training on a processor.
+    None for training on a processor, or if a device counted no energy, or for too short a time.
     """
     if record.observed.get("device") == "cpu":
         return None
@@ -169,7 +169,7 @@ def courses_of(record: Record) -> list[Course]:
     at_s = _numbers(series.get("at_s"), -float(MOST))
     if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return []
-    # Older records round times: of several readings at one time the last one counts.
+    # Older records round times: if several readings have one time, the last counts.
     last = np.append(np.diff(at_s) > 0, True)
     return [
         Course(quantity, kind, of, at_s[last], values[last])
@@ -180,7 +180,7 @@ def courses_of(record: Record) -> list[Course]:
 
 
 def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fields]]:
-    """Yield kind, label and quantities of each series; devices are stored by uuid, with their index beside spreads."""
+    """Yield kind, label and quantities of each series; devices are stored by uuid, and `devices` has their index."""
     for uuid, quantities in mapping_of(series.get("devices")).items():
         if (index := part_of(mapping_of(devices.get(uuid)).get("index"), Whole)) is not None:
             yield "device", str(index), mapping_of(quantities)
@@ -198,7 +198,7 @@ def _numbers(value: Any, least: float) -> Numbers:
 def setting_of(machine: Fields) -> dict[str, str]:
     """Return the known versions in a record's `machine`, by component.
 
-    These may change between launches: versions of software, of drivers, of the checkout.
+    Software, drivers and the checkout may change between launches.
     """
     software, git, torch = (mapping_of(machine.get(key)) for key in ("software", "git", "torch"))
     commit = git.get("commit")
@@ -219,7 +219,7 @@ def setting_of(machine: Fields) -> dict[str, str]:
 
 
 def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
-    """Return the known versions in these `machine` parts; several versions of a component are joined to one text."""
+    """Return the known versions in these `machine` parts; several versions of a component become one text."""
     seen: dict[str, set[str]] = defaultdict(set)
     for machine in machines:
         for name, version in setting_of(machine).items():
@@ -228,7 +228,7 @@ def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str], beside: Collection[str] = ()) -> list[str]:
-    """Return `torch 2.14.0 -> 2.14.1` for each component of both, except those in `beside`, whose version differs."""
+    """Return `torch 2.14.0 -> 2.14.1` for each common component with a new version, except components in `beside`."""
     return [
         f"{name} {before[name]} -> {after[name]}"
         for name in sorted((before.keys() & after.keys()).difference(beside))

@@ -1,4 +1,4 @@
-"""Recognises exported files by their first bytes, before anything that reads their rows is imported."""
+"""Recognises exported files by their first bytes, without importing polars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ExportForm = Literal["parquet", "rows", "observations"]
 
 
 def export_form(path: Path) -> ExportForm | None:
-    """Return the form of an exported file, `rows` and `observations` as JSON lines; None for other files."""
+    """Return the form of an exported file; `rows` and `observations` are JSON lines. None for other files."""
     try:
         head = content_of(path, _HEAD_BYTES, follow=True)
     except OSError:

@@ -1,11 +1,11 @@
-"""Exported rows: Parquet, CSV or JSON lines written whole or not at all, and Parquet and JSON lines read again.
+"""Exported rows: writes Parquet, CSV or JSON lines, whole or not at all; reads Parquet and JSON lines.
 
-A Parquet file has a digest of itself, so that damage is found before anything decodes it. polars does not write
-Parquet's checksums of pages; from a file with wrong bytes its decoder may make wrong values or columns that break their
-readers, or end the process. The digest is another entry of the file's key-value metadata, so that any reader of Parquet
-can read the file: it is the SHA-256 of the file with zeros in the digest's place.
+A Parquet file contains its own digest, which is checked before anything decodes the file: polars writes no page
+checksums, and from wrong bytes its decoder may return wrong values or broken columns, or end the process. The digest is
+the SHA-256 of the file with zeros in the digest's place, and an entry of the key-value metadata, so that every Parquet
+reader can read the file.
 
-Lines are decoded one by one: a damaged one is named and the others are kept. A damaged Parquet file is not read at all.
+Lines are decoded one by one: a damaged line is named, the others are kept. A damaged Parquet file is not read at all.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ OTHER_FILE = "--out names another file."
 _FORMULA = f"^[{re.escape(FORMULA_BEGINNINGS)}]"
 _ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]"
 _CONTROL = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]--[\t\n\r]]"
-"""Characters that control a terminal, or reverse the order of letters, except tabs and ends of lines."""
+"""Characters that control a terminal or reverse the order of letters, except tabs and line ends."""
 
 _MARK = b"cotenant.sha256:"
 _ZEROS = b"0" * 64
 METADATA = {"cotenant.seal": (_MARK + _ZEROS).decode()}
-"""The metadata with which a file must be written so that it can be sealed."""
+"""The metadata of a file that is to be sealed."""
 UNSEALED = (
     "it has no seal: it is cut off, or not of the command `export` (rows of other programs are read as JSON lines)"
 )
@@ -61,7 +61,7 @@ def write_parquet(rows: pl.LazyFrame, path: Path) -> None:
 
 
 def write_csv(rows: pl.LazyFrame, path: Path) -> None:
-    """Write CSV without control sequences, and with an apostrophe before texts that a spreadsheet would compute."""
+    """Write CSV without control sequences; texts that a spreadsheet would compute get an apostrophe in front."""
     texts = pl.col(pl.String).str.replace_all(_ESCAPE, "").str.replace_all(_CONTROL, "?")
     rows.with_columns(texts.str.replace(_FORMULA, "'$0")).sink_csv(path)
 
@@ -77,11 +77,11 @@ WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
 def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: str) -> None:
     """Write batches of rows to `path`, which exists once all are written. Unknown values are null.
 
-    polars takes the batches one by one while it writes (its streaming engine), so that only a few are in memory. Raises
+    polars' streaming engine takes the batches one by one while it writes, so that only a few are in memory. Raises
     CotenantError if the file cannot be written.
     """
     rest = iter(batches)
-    # It is taken before polars begins: if it raised later, polars might make its file after ours was removed.
+    # Take the first batch before polars begins: if it raised later, polars might make its file after ours was removed.
     first = list(itertools.islice(rest, 1))
 
     broken: list[Exception] = []
@@ -91,7 +91,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
             for batch in itertools.chain(first, rest):
                 yield batch.select(list(types)).with_columns(pl.col(pl.String).replace("", None))
         except Exception as error:
-            # The rows end here, so that polars closes its file before that is removed.
+            # End the rows here, so that polars closes its file before we remove it.
             broken.append(error)
 
     if form == "parquet" and path.exists() and not path.is_file():
@@ -109,7 +109,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 
 
 def read_export(path: Path) -> Iterator[Table | Skipped]:
-    """Yield the rows of an exported file in tables of some ten thousand rows, and its damaged parts."""
+    """Yield the rows of an exported file in tables of about ten thousand rows, and its damaged parts."""
     form = export_form(path)
     parts: Iterable[Table | str]
     parts = [NOT_ROWS] if form == "observations" else _parquet(path) if form == "parquet" else _lines(path)
@@ -126,7 +126,7 @@ def _line_decoder() -> msgspec.json.Decoder[Any]:
 
 
 def _lines(path: Path) -> Iterator[Table | str]:
-    """Yield the tables of a file, and a clause on each damaged part of it."""
+    """Yield the tables of a file, and a clause on each of its damaged parts."""
     decoder, types, damaged = _line_decoder(), schema(), 0
     with path.open("rb") as file:
         numbered = enumerate(file, 1)

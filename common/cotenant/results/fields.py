@@ -1,4 +1,4 @@
-"""Finds a struct's field by names joined by dots, as its types declare it: a name that no type has is an error."""
+"""Finds a struct's field by names joined by dots, following the declared types; an undeclared name is an error."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cotenant.results.decoded import value_at
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a struct. `take` returns its value, None if a part on the way is None.
+    """A field of a struct. `take` returns its value, or None if a part on the way is None.
 
-    `kind` is its type without None and bounds, `Any` behind an open mapping, in which `keys` lead to the value.
-    `bounds` returns whether values are possible by the type; None if all are.
+    `kind` is its type without None and bounds, or `Any` behind an open mapping, in which `keys` lead to the value.
+    `bounds` returns whether the type allows values; None if it allows all.
     """
 
     take: Callable[[Any], Any]
@@ -31,9 +31,9 @@ class Field:
 
 
 def field_at(struct: type, path: str) -> Field:
-    """Return the field at this path of a struct, in which numbers stand for elements of a tuple.
+    """Return the field at this path of a struct; numbers in the path are elements of a tuple.
 
-    Raises AttributeError if the types of the struct and its parts declare no such field.
+    Raises AttributeError if the types declare no such field.
     """
     names, kind = path.split("."), _bare(struct)
     steps: list[Callable[[Any], Any]] = []
@@ -52,7 +52,7 @@ def _value_at(keys: tuple[str, ...], mapping: Any) -> Any:
 
 
 def _declared(kind: Any, name: str) -> Any:
-    """Return the type of a part, as it is declared."""
+    """Return the declared type of a part."""
     if get_origin(kind) is tuple:
         return get_args(kind)[int(name)]
     if isinstance(kind, type) and (issubclass(kind, msgspec.Struct) or is_dataclass(kind)):
@@ -76,7 +76,7 @@ def _bare(declared: Any) -> Any:
 
 
 def _bounds(declared: Any) -> Callable[[pl.Expr], pl.Expr] | None:
-    """Return whether values are within the bounds of a declared type; None for types without any, and `Whole`."""
+    """Return a check for the bounds of a declared type; None for `Whole`, and for types without bounds."""
     if get_origin(declared) in (Union, UnionType):
         declared = next(one for one in get_args(declared) if one is not type(None))
     meta = next((one for one in get_args(declared)[1:] if isinstance(one, msgspec.Meta)), None)
@@ -87,7 +87,7 @@ def _bounds(declared: Any) -> Callable[[pl.Expr], pl.Expr] | None:
 
 
 def _chained(steps: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return a function that takes one step after the other, as far as there is a part."""
+    """Return a function that takes the steps in turn until a part is None."""
     first, *others = steps
     if not others:
         return first

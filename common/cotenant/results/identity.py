@@ -14,9 +14,9 @@ import msgspec
 from cotenant.confidential import HASHED, arguments_without, is_secret
 from cotenant.results.record import Record
 
-# Repetition, seed, observations and the place of the report do not change the work of one batch.
+# These do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
-# Values that tuning may change, as they do not change the work of an item.
+# Tuning may change these, since they do not change the work of an item.
 TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "compile", "channels_last"})
 # Values that follow from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
@@ -28,9 +28,9 @@ _CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     """Return a sha256 over the benchmark's name, its source's version and the arguments that change its work.
 
-    Values of secrets are left out, and in a record's own arguments those that may be one. Of `data` it only counts
-    whether input is read from files, since paths differ between machines. It is empty if no argument is known (a
-    tenant that failed early, a foreign program): such work equals no other.
+    Secrets, and a record's arguments that may be secrets, are left out. Since paths differ between machines, `data`
+    counts only as input from files or not. The id is empty if no argument is known (a tenant that failed early, a
+    foreign program): such work equals no other.
     """
     if not arguments:
         return ""
@@ -43,14 +43,14 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
         if not work.get(flag):
             work.pop(flag, None)
     if "channels_last" in work:
-        # A device's default layout is in `kernels`.
+        # The device's default layout is in `kernels`.
         work["channels_last"] = bool(work["channels_last"])
     text = json.dumps([name, version, work], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def job_and_cell(name: str) -> tuple[str, int]:
-    """Return a record's name without its cell, and the cell's number from 1; 0 for a job without cells."""
+    """Return a record's name without its cell, and the cell's number from 1, or 0 for a job without cells."""
     cell = _CELL.fullmatch(name)
     return (cell[1], int(cell[2])) if cell else (name, 0)
 
@@ -69,7 +69,7 @@ def _point(record: Record) -> tuple[int, float]:
 
 
 def _work_per_device(record: Record) -> list[Any]:
-    """Return the values that are equal in records which differ only in their cell and number of devices."""
+    """Return the values that do not depend on the cell and the number of devices."""
     arguments = {name: value for name, value in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
     each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
     return [job_and_cell(record.name)[0], record.suite, record.hostname, record.version, each, arguments]

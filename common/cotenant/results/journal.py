@@ -1,7 +1,7 @@
 """The journal of a directory of records: the suites started there, the launches that ended, and their files.
 
-It has a line of JSON for each start, launch and end, appended and synced. Each line has the hash of the line before it,
-so that changed, removed or inserted lines are found. `--resume` goes on after the last launch in the journal.
+Each start, launch and end appends a line of JSON, which is synced. Each line has the hash of the line before it, so
+that changed, removed or inserted lines are found. `--resume` continues after the last launch in the journal.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cotenant.results.store import OTHER_DIRECTORY, cannot_write
 FILE = "cotenant.journal"
 FIRST = "0" * 64
 ARGUMENTS = "arguments after --"
-"""The condition of a start that holds the words behind `--`, as a JSON list."""
+"""The condition of a start with the words after `--`, as a JSON list."""
 LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
 UNFINISHED = frozenset({"interrupted", "node_lost"})
-"""Outcomes of a launch that `--resume` makes again."""
+"""Outcomes of launches that `--resume` repeats."""
 
 
 class _Entry(msgspec.Struct, frozen=True, tag_field="entry"):
@@ -40,7 +40,7 @@ class _Entry(msgspec.Struct, frozen=True, tag_field="entry"):
 
 
 class Started(_Entry, frozen=True, tag="start"):
-    """The start of a suite, or of its resumption, for which the `conditions` must be equal."""
+    """The start or resumption of a suite; a resumption needs equal `conditions`."""
 
     host: str
     time: str
@@ -52,7 +52,7 @@ class Started(_Entry, frozen=True, tag="start"):
 class Launched(_Entry, frozen=True, tag="launch"):
     """The end of a launch, with the names of its records' files and their SHA-256.
 
-    Several hosts may write into one directory: `host` names one of them, and is empty in older lines.
+    Several hosts may write into one directory; `host` is empty in older lines.
     """
 
     label: str
@@ -63,12 +63,12 @@ class Launched(_Entry, frozen=True, tag="launch"):
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end, even by a failure, and was neither interrupted nor lost a node."""
+        """Whether it ended, even by a failure, without an interruption or a lost node."""
         return not UNFINISHED.intersection(self.outcomes)
 
 
 class Ended(_Entry, frozen=True, tag="end"):
-    """The end of a suite on `host`, which is empty in older lines, with the signal that interrupted it, if one did."""
+    """The end of a suite on `host` (empty in older lines), with the signal that interrupted it, if any."""
 
     time: str
     interrupted: str | None = None
@@ -94,13 +94,13 @@ class Journal:
     head: str = FIRST
 
     def last_start(self, suite: str, uid: int, host: str) -> Started | None:
-        """Return the newest start of a repetition that was no resumption: on this host, else on any."""
+        """Return a repetition's newest start that was no resumption: on this host, else on any host."""
         starts = [entry for entry in self.entries if isinstance(entry, Started) and not entry.resumed]
         same = [start for start in starts if (start.suite, start.uid) == (suite, uid)]
         return next(reversed([start for start in same if start.host == host] or same), None)
 
     def launches_since(self, start: Started) -> list[Launched]:
-        """Return the launches after a start, of the same repetition on the same host."""
+        """Return the launches after a start, with its repetition and host."""
         behind = self.entries[self.entries.index(start) :]
         launches = [entry for entry in behind if isinstance(entry, Launched) and entry.host in ("", start.host)]
         return [launch for launch in launches if (launch.suite, launch.uid) == (start.suite, start.uid)]
@@ -111,11 +111,11 @@ class Written:
 
     def __init__(self) -> None:
         self.unread: dict[str, str] = {}
-        """Why a journal cannot be used for the records beside it, by its path."""
+        """Reasons why journals cannot be used, by their paths."""
         self._hashes: dict[Path, dict[str, str]] = {}
 
     def differs(self, path: Path, content: bytes) -> bool | None:
-        """Return whether the journal beside this file has its name with another content; None if it lacks the name."""
+        """Return whether the journal beside this file lists other content for it; None if it does not list the file."""
         if path.parent not in self._hashes:
             self._hashes[path.parent] = self._read(path.parent)
         known = self._hashes[path.parent].get(path.name)
@@ -134,14 +134,14 @@ class Written:
 
 
 def now() -> str:
-    """Return the time in the form of entries."""
+    """Return the current time in the form of entries."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def read_journal(directory: Path | Directory) -> Journal:
-    """Read the journal of a directory; a missing one has no entries. A torn last line, whose writer died, is ignored.
+    """Read the journal of a directory; a missing journal has no entries. A killed writer's torn last line is ignored.
 
-    Raises CotenantError, with the line's number, if a line is not the one that was written there.
+    Raises CotenantError, with the line's number, if a line was changed.
     """
     try:
         with opened(directory) as place, place.open(FILE) as file:
@@ -177,7 +177,7 @@ def append(directory: Path | Directory, entry: Entry) -> bytes:
 
 
 def goes_on(place: Directory, known: bytes) -> bool:
-    """Return whether a journal still begins with the `known` bytes, and all lines after them are entries."""
+    """Return whether a journal still begins with the `known` bytes, followed by entries only."""
     try:
         with place.open(FILE) as file:
             content = file.read()
@@ -188,7 +188,7 @@ def goes_on(place: Directory, known: bytes) -> bool:
 
 
 def _lock(file: BinaryIO, path: str) -> None:
-    """Wait for other writers, but not for ever, since any process that may read a file can hold its lock."""
+    """Wait for other writers, but not for ever: any process that may read the file can hold its lock."""
     deadline = time.monotonic() + LOCK_LIMIT_S
     while True:
         try:
@@ -208,7 +208,7 @@ def _lock(file: BinaryIO, path: str) -> None:
 
 
 def parsed(content: bytes, path: Path | str) -> Journal:
-    """Return a journal's entries. Raises CotenantError, which names the line that was changed."""
+    """Return a journal's entries. Raises CotenantError, which names the changed line."""
     entries, head = [], FIRST
     for number, text in enumerate(content.split(b"\n")[:-1], 1):
         try:

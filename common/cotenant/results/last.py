@@ -1,4 +1,4 @@
-"""Reads the newest launch of each cell, to estimate the time of a suite before it is run again."""
+"""Reads the newest launch of each cell, to estimate the time of a suite before it runs again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cotenant.results.store import TIME, safe_part
 
 @dataclass(frozen=True, slots=True)
 class LastLaunch:
-    """A completed launch: its `seconds` from its beginning to its last tenant's end, the number of its optimizers'
-    weights, and the peak memory of its slice, page cache included.
+    """A completed launch: its `seconds` from begin to the last tenant's end, the number of its optimizers' weights, and
+    the peak memory of its slice, page cache included.
 
-    `parameters` is None if they were not counted: nothing is trained, or the program is no benchmark of ours.
-    `memory_peak_bytes` is None if the slice does not count it.
+    `parameters` is None if nothing is trained, or the program is no benchmark of ours. `memory_peak_bytes` is None if
+    the slice does not count it.
     """
 
     start: str
@@ -33,14 +33,14 @@ class LastLaunch:
 
 
 def last_launches(records: Iterable[Record], suite: str) -> dict[str, LastLaunch]:
-    """Return the newest launch of each cell of a suite, by its label; a tenant alone has its own label."""
+    """Return the newest launch of each cell of a suite, by its label; a solo launch has its own label."""
     newest: dict[str, LastLaunch] = {}
     for record in records:
         if record.suite != suite or not record.completed:
             continue
         try:
             lasted = datetime.fromisoformat(record.end_time) - datetime.fromisoformat(record.start_time)
-        except (ValueError, TypeError):  # TypeError: only one has a time zone
+        except (ValueError, TypeError):  # TypeError: only one time has a zone
             continue
         peak_bytes = part_of(record.isolation.counters.get("memory_peak_bytes"), Whole)
         by_blocks = record.blocks is not None or why_no_blocks(record.findings) is not None
@@ -53,7 +53,7 @@ def last_launches(records: Iterable[Record], suite: str) -> dict[str, LastLaunch
 def last_peaks(output: Path, suite: str, before: datetime | None) -> dict[str, int]:
     """Return the peak memory in bytes of a tenant of each cell in the newest launches there, by the cell's label.
 
-    With `before`, only launches that had ended by then count.
+    With `before`, only launches that ended by then count.
     """
     peaks: dict[str, int] = {}
     for name, launch in last_in(output, suite, before).items():
@@ -66,7 +66,7 @@ def last_peaks(output: Path, suite: str, before: datetime | None) -> dict[str, i
 def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[str, LastLaunch]:
     """Return the newest launch of each label with records in a directory.
 
-    It reads one file for each, since a suite that is about to start cannot wait until all are read.
+    It reads one file per label: a suite that is about to start cannot wait until all files are read.
     """
     newest: dict[str, tuple[str, Path]] = {}
     end = "" if before is None else before.strftime(TIME)

@@ -1,4 +1,4 @@
-"""Groups rows to launches, the unit of repetition: a node's rate is the sum over the tenants of one launch."""
+"""Groups rows into launches, the unit of repetition: a node's rate is the sum over the tenants of one launch."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ T = TypeVar("T")
 K = TypeVar("K")
 ABORTED = "aborted"
 HASH_SHOWN = 12
-"""The number of a hash's characters that people are shown."""
+"""The number of a hash's characters in texts for people."""
 HASHES = ("benchmark", "work_of_an_item")
-"""The words whose values are hashes."""
+"""The words with hashes as values."""
 _SAME = ("unit", "version", "batch_size", "precision")
-"""Values that must be equal in the tenants of a launch: otherwise its rate would be a sum over different works."""
+"""Values that must be equal in the tenants of a launch: otherwise its rate would sum different works."""
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
 Work = tuple[tuple[str, Any], ...]
-"""The values that must be equal where rates are compared, by the words of `equal_columns`; empty or None if unknown.
+"""The values that must be equal in a comparison of rates, by the words of `equal_columns`; empty or None if unknown.
 
 `device` is the model of a launch's devices; a launch on two models has both names.
 """
@@ -35,10 +35,10 @@ Work = tuple[tuple[str, Any], ...]
 class LaunchRecords(msgspec.Struct, frozen=True):
     """The records of one launch of a job on a host: `tenants`, their `rates`, and the numbers `at` of their rows.
 
-    `rate` is the items per second of all tenants together; `flaw` is the reason if there is none, `failure` the outcome
+    `rate` is the items per second of all tenants together; without one `flaw` is the reason, and `failure` the outcome
     of a failed tenant, or INVALID for an invalid record. A `solo` launch has one tenant alone, as a baseline for
-    launches of the job. For a `mix` the records are those of one `cell`. `overlap` is the smallest of its tenants'.
-    `findings` counts errors, warnings and all.
+    launches of the job. For a `mix` the records are of one `cell`. `overlap` is the tenants' smallest. `findings`
+    counts errors, warnings and all findings.
     """
 
     suite: str
@@ -65,12 +65,12 @@ class LaunchRecords(msgspec.Struct, frozen=True):
 
 
 _GATHERED = ("host", "unit", "work", "tenants", "rates", "at", "findings")
-"""Fields with other columns than those of their names."""
+"""Fields that are not columns of the same name."""
 _FIELDS = [name for name in LaunchRecords.__struct_fields__ if name not in _GATHERED]
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return the items in lists by their key, in the order in which keys first occur."""
+    """Return the items in lists by their key, in the order of the keys' first items."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -80,7 +80,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 def failure_of(launches: Iterable[LaunchRecords]) -> str | None:
     """Return the failure of launches that have no rate; None if no tenant failed and no record is invalid.
 
-    Another outcome goes before `aborted`, which follows from another tenant's fault, and any outcome before INVALID.
+    `aborted`, which follows from another tenant's fault, comes after other outcomes, and INVALID last.
     """
     failures = [launch.failure for launch in launches if launch.failure is not None]
     return min(failures, key=lambda failure: (failure == INVALID, failure == ABORTED), default=None)
@@ -92,10 +92,10 @@ def rates_of(launches: Iterable[LaunchRecords]) -> list[float]:
 
 
 def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], list[str]]:
-    """Return the launches with a rate by job, in the order in which jobs first occur, and sentences on the others.
+    """Return the launches with a rate by job, in the order of the jobs' first rows, and sentences on the others.
 
-    A launch with a failed, invalid or missing tenant has no rate. Solo launches are left out, since a tenant alone is
-    not the node, and so are duets.
+    A launch with a failed, invalid or missing tenant has no rate. Duets are left out, and solo launches, since a tenant
+    alone is not the node.
     """
     newest, left_out = newest_in(frame.filter(TOGETHER))
     launches = launches_in(newest)
@@ -110,14 +110,14 @@ def why_left_out(launch: LaunchRecords) -> str:
 
 
 def work_of(row: Mapping[str, Any]) -> Work:
-    """Return the values of a row that must be equal where its rate is compared."""
+    """Return the values of a row that must be equal in a comparison of its rate."""
     return tuple((word, row[column.name]) for word, column in equal_columns().items())
 
 
 def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
-    """Return the first word, except those in `beside`, in which works differ, and its values (empty for `benchmark`).
+    """Return the first word not in `beside` in which works differ, and its values (empty for `benchmark`).
 
-    An unknown value differs from no other.
+    An unknown value equals any other.
     """
     seen: dict[str, set[str]] = {word: set() for word in equal_columns() if word not in beside}
     for work in works:
@@ -203,7 +203,7 @@ def launches_in(frame: pl.DataFrame) -> list[LaunchRecords]:
 
 
 def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[LaunchRecords]:
-    # Columns of lists are read as one flat list: a million small lists from polars take longer than all the rest.
+    # Read columns of lists as one flat list: making a million small lists takes longer than all the rest.
     tenants, rates, at = (launches[name].explode().to_list() for name in ("label", "rate_items_s", AT))
     fields = launches.select(*_FIELDS, host="hostname", unit="last_unit").iter_rows(named=True)
     works: dict[Work, Work] = {}
@@ -223,8 +223,8 @@ def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[Laun
 
 
 def _flaw() -> pl.Expr:
-    """Return an expression for the reason why a row's rate does not count, for rows without a counting rate."""
-    # Not its device, which several users may share.
+    """Return an expression for the reason why a row's rate does not count."""
+    # Not the device: several users may share it.
     tenant = pl.lit("user ") + TENANT  # pl.format panics if a column's first chunk is empty (polars 2.1)
     rules = pl.col("error_findings").str.replace_all(",", ", ", literal=True)
     return (
@@ -239,7 +239,7 @@ def _flaw() -> pl.Expr:
 
 
 def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Return the launches whose tenants did different work, with a sentence on the first difference as `mixed`."""
+    """Return the launches of tenants with different work, with a sentence on the first difference as `mixed`."""
     works = frame.select(*key, *_SAME).unique(maintain_order=True).filter(pl.struct(key).is_duplicated())
     values = works.group_by(key).agg(pl.col(*_SAME).cast(pl.String).fill_null("None").unique(maintain_order=True))
     differences = [

@@ -1,8 +1,7 @@
-"""THE adapter of other formats: both of the original suite, and records that earlier versions of ours wrote.
+"""THE adapter of other formats: both of the original suite, and records of our earlier versions.
 
-The original's older format is a file for each device, a `[` to which `{...},` was appended, and which was never closed;
-its newer format is one object in a file. Its records kept no observations; any value may be missing or malformed, which
-makes it unknown.
+The original's older format is a file per device with an unclosed list: a `[`, then `{...},` per record. Its newer
+format is one object per file. Its records have no observations; a missing or malformed value is unknown.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from cotenant.results.skipped import ForeignError
 from cotenant.text import many
 
 UNNAMED = "(unnamed)"
-"""The job's name for a failure whose record has none."""
+"""The job's name if the record of a failure has none."""
 _UID = re.compile(r"\.R(\d+)\.D")
 _JOB = re.compile(r"(?:[^.]*)\.(.+)\.R\d+\.D")
 _TIME = re.compile(r"\.(\d{8}-\d{6})-\d+\.json$")
 _OF_DEVICE = re.compile(r"(.+)_([^_.]+)\.json")
 _FAILURE = frozenset({"suite", "name", "run_id", "vcd"})
-"""The only fields of the record of a failure, beside `completed`; its name is often null."""
+"""The fields of the record of a failure, besides `completed`; its name is often null."""
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 _BEFORE_ASKED: Fields = {"suite_start_time": "", "asked": None, "given": None}
 """Fields that our first records lack."""
@@ -42,7 +41,7 @@ _BEFORE_ASKED: Fields = {"suite_start_time": "", "asked": None, "given": None}
 class LegacyRecord:
     """A record of the original suite, the `number`-th of the file `path`: `values` by the names of their columns.
 
-    Every other column is unknown. `all_findings` has the one on a file that its launch did not write.
+    Every other column is unknown. `all_findings` has the finding on a file that its launch did not write.
     """
 
     values: Fields
@@ -60,7 +59,7 @@ class LegacyRecord:
 
 
 def legacy_record(fields: Fields, path: str, number: int | None, findings: list[Finding]) -> LegacyRecord:
-    """Return the original's record of these fields. Raises ForeignError if they are no record."""
+    """Return the original's record with these fields. Raises ForeignError if they are no record."""
     if fields.get("completed") is not False or not fields.keys() >= _FAILURE:
         if not isinstance(fields.get("name"), str) or not fields["name"]:
             raise ForeignError("it has no `name`")
@@ -78,7 +77,7 @@ def legacy_record(fields: Fields, path: str, number: int | None, findings: list[
         return part_of(value_at(fields, "train_item", name), Number)
 
     outcome, vcd, mean = text("outcome"), _device(fields, path), rate("avg")
-    # Flag, outcome and the file's name must all say so: a crashed job must not be reported as done.
+    # A crashed job must not be reported as completed: flag, outcome and the file's name must agree.
     completed = bool(fields.get("completed", part_of(mean, Positive))) and outcome in ("", "completed")
     completed = completed and not _FAILED.search(path)
     failed_as = outcome if outcome not in ("", "completed") else "failed"
@@ -134,8 +133,8 @@ def legacy_record(fields: Fields, path: str, number: int | None, findings: list[
 def of_earlier_version(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a record of ours in today's form.
 
-    Earlier versions had no amounts and no start of a suite, and counted what is kept in `rounds`. All other fields that
-    came later have defaults, and those that went are ignored.
+    Earlier versions had no amounts and no start of a suite, and the kept share's n was `rounds`. All other later fields
+    have defaults; removed fields are ignored.
     """
     kept = mapping_of(fields.get("kept"))
     renamed = {"kept": {**kept, "n": kept["rounds"]}} if "rounds" in kept and "n" not in kept else {}
@@ -145,8 +144,8 @@ def of_earlier_version(fields: dict[str, Any]) -> dict[str, Any]:
 class Repetitions:
     """Numbers the original's records that name no repetition.
 
-    The original appended a record to a device's file in each repetition (`SUITE_DEVICE.json`), or began new files in a
-    new directory for each: the repetitions of a directory follow those of directories that were read before.
+    In each repetition the original appended a record to a device's file (`SUITE_DEVICE.json`), or began new files in a
+    new directory: a directory's repetitions follow the repetitions of the directories read before.
     """
 
     def __init__(self) -> None:
@@ -170,7 +169,7 @@ def values_in_text(content: bytes) -> Iterator[Any]:
     """Yield the JSON objects of a file (a closed or unclosed list, or lines), and a sentence if the rest is damaged.
 
     Records before the damage are kept: a file that is appended to is intact up to its writer's death. Python's json
-    reads NaN, and halves of surrogate pairs, which no other reader takes for JSON, and which no record of ours has.
+    also reads NaN and halves of surrogate pairs, which are no JSON; records of ours have neither.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -190,7 +189,7 @@ def values_in_text(content: bytes) -> Iterator[Any]:
         except (json.JSONDecodeError, RecursionError):
             yield f"it is cut off or damaged after {many(count, 'record')}" if count else "it is not JSON, or cut off"
             return
-        except ValueError:  # A number with more digits than Python reads.
+        except ValueError:  # a number with more digits than Python reads
             yield "it holds a number that is none"
             return
         count += 1
@@ -226,7 +225,7 @@ def _device(fields: Fields, path: str) -> str:
 
 
 def _time_of(text: str) -> str:
-    """Return a time in ISO 8601; the original's older files have the form of C's `ctime`."""
+    """Return a time in ISO 8601; the original's older files have C's `ctime` form."""
     if text[:1].isalpha():
         with suppress(ValueError):
             return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").isoformat()
@@ -236,6 +235,6 @@ def _time_of(text: str) -> str:
 def _time_in(path: str) -> str:
     """Return the time in a file's name in ISO 8601; empty if there is none."""
     if in_path := _TIME.search(path):
-        with suppress(ValueError):  # The digits may be no time.
+        with suppress(ValueError):  # digits that are no time
             return datetime.strptime(in_path[1], "%Y%m%d-%H%M%S").isoformat()
     return ""

@@ -1,4 +1,4 @@
-"""Selects the rows of a table that count: the newest run of a repetition, no copy of another one, one work."""
+"""Selects the rows of a table that count: the newest run of each repetition, no copies, one work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cotenant.results.table import AT
 from cotenant.text import listed
 
 LONE = "lone"
-"""The column that tells solo launches apart: their baseline and tenant, since each has one tenant; else null."""
+"""The column that distinguishes solo launches: their baseline and tenant; null for other launches."""
 NAMED = 5
 """The most jobs or repetitions that a sentence names; the others are counted."""
 TOGETHER_DAYS = 7
-"""The repetitions of a suite within so many days are taken as one measurement."""
+"""The repetitions of a suite within so many days are one measurement."""
 
 _MOMENT = ("suite", "hostname", "name", "start_time")
 _JOB = ("hostname", "name")
@@ -31,15 +31,12 @@ def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def launch_key() -> list[str]:
-    """Return the columns that are equal in the rows of one repetition on one host.
-
-    Launches with and without isolation differ, even with the same uid.
-    """
+    """Return the columns that are equal in the rows of one repetition on one host, under one isolation."""
     return ["suite", "hostname", "name", "isolation", "run_id", "solo", LONE]
 
 
 def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
-    """Return the columns of a table, with texts as categories: grouping by these takes a tenth of the memory."""
+    """Return the columns of a table with texts as categories: grouping by categories takes a tenth of the memory."""
     return [
         pl.col(name).cast(pl.Categorical) if kind == pl.String else pl.col(name) for name, kind in frame.schema.items()
     ]
@@ -48,11 +45,11 @@ def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
 def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and sentences on copies and repeated runs.
 
-    A suite's directory has a repetition once (`superseded.py`). Several directories, copied and merged ones, and those
-    of earlier versions may have it again, and its users would be counted twice. A tenant is known by its number, in the
-    original's records by its device and host. Of our own records only those of the newest launch count: further tenants
-    of an earlier launch were not measured beside these. The column `at` numbers the rows of the given table; it is
-    added if it is missing.
+    A suite's directory has a repetition once (`superseded.py`). Copied and merged directories, and directories of
+    earlier versions, may have it again, and its users would be counted twice. A tenant is identified by its number, in
+    the original's records by its device and host. Only our records of the newest launch count: further tenants of an
+    earlier launch were not measured beside these. The column `at` numbers the rows of the given table; it is added if
+    it is missing.
     """
     key = launch_key()
     rows, copies = _without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
@@ -70,13 +67,13 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
-    """Return the newest row of each tenant in the place of its first row, and name and uid of tenants with several.
+    """Return each tenant's newest row at the position of its first one, and name and uid of tenants with several rows.
 
     The rows are numbered `at` and have the columns of the launch's `key`.
     """
     unnumbered = pl.col("tenant").is_null()
     tenant = [pl.when(unnumbered).then(name).alias(f"of_{name}") for name in ("hostname", "vcd")]
-    # The original's failures may lack a name or a time, so that their job or their run is unknown.
+    # The original's failures may lack a name or a time: their job or their run is then unknown.
     lone = ~pl.col("ours") & ~pl.col("completed") & ((pl.col("name") == UNNAMED) | (pl.col("start_time") == ""))
     failure = pl.when(lone).then(AT).alias("of_failure")
     of = pl.struct(*as_numbers(frame.select(key)), pl.col("tenant").alias("of_tenant"), *tenant, failure)
@@ -93,11 +90,11 @@ def _newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.Data
 def _without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without copies of a launch under another repetition's number, and a sentence on each copy.
 
-    No two launches of a host begin at the same microsecond, and copies would look like several launches that agree.
+    Launches of one host that begin at the same microsecond are copies; copies would look like launches that agree.
     Only a row with a rate can be a copy: a failure is never left out.
     """
     has_rate = pl.col("ours") & (pl.col("start_time") != "") & pl.col("rate_items_s").is_not_null()
-    # As a rule there are none, which these columns show in a tenth of the time that all of _MOMENT would take.
+    # Usually there are no copies: these columns show it in a tenth of the time that all of _MOMENT would take.
     moments = frame.select("start_time", "run_id", has_rate.alias("rated")).filter("rated").unique()
     if not moments["start_time"].is_duplicated().any():
         return frame, []
@@ -114,7 +111,7 @@ def _without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 def _of_other_runs(frame: pl.DataFrame) -> list[str]:
     """Return sentences on launches that are older than a suite's newest run on a host.
 
-    There is one on each repetition with jobs that its newest suite run never launched, and one on repetitions that ran
+    Each repetition with jobs that its newest suite run never launched has a sentence, and so have repetitions that ran
     long before the newest, since much may differ. A quick baseline is ignored if there is also a whole one.
     """
     suite, began = ["suite", "hostname", "isolation"], pl.col("suite_start_time")
@@ -139,14 +136,14 @@ def _of_other_runs(frame: pl.DataFrame) -> list[str]:
 
 
 def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without rates of work other than a job's newest, and a sentence on each such job.
+    """Return the rows without rates of a job's older work, and a sentence on each job that has such rates.
 
-    This is for readers that average all records of one name: two configurations under one name, left by an earlier run
-    or merged by hand, have no average. Each host has its own newest work; a host whose newest differs in benchmark,
-    batch size, precision or device from the newest of all has no rate of that job. The device is that of the whole
-    launch, whose tenants may have different ones.
+    Readers that average all records of one name need this: two configurations under one name, from an earlier run or
+    merged by hand, have no average. Each host has its own newest work; if that differs in benchmark, batch size,
+    precision or device from the newest of all hosts, the host has no rate of that job. The device is the whole
+    launch's, since its tenants may have different ones.
     """
-    # A record without a counting rate decides nothing: otherwise an INVALID record would exclude the good ones.
+    # Only counting rates decide: otherwise an INVALID record would exclude the good ones.
     counts, words = pl.col("ours") & COUNTS, [column.name for column in equal_columns().values()]
     job_and_work = [*_JOB, *words]
     rows = _with_devices(frame, counts).select(*job_and_work, "start_time", counts=counts)
@@ -172,10 +169,10 @@ def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _with_devices(frame: pl.DataFrame, counts: pl.Expr) -> pl.DataFrame:
-    """Return the table with the models of all tenants of a launch as the device in each of its rows.
+    """Return the table with the models of all of a launch's tenants as the device in each of the launch's rows.
 
-    A tenant that was lost before it could report its model has its slice's name for it, which counts only if a row
-    with a rate has the same name.
+    A tenant lost before it reported its model has its slice's name for it, which counts only if a row with a rate has
+    the same name.
     """
     models = frame.filter(counts)["gpu"].unique()
     if len(models) < 2:
@@ -196,7 +193,7 @@ def joined_models(first: str, last: str) -> pl.Expr:
 
 
 def _differing(work: Sequence[Any], others: Sequence[Sequence[Any]]) -> str:
-    """Return the words in which other works differ from `work`, with the values if people can read them."""
+    """Return the words in which other works differ from `work`, with values that people can read."""
     parts = []
     for word, value, *values in zip(equal_columns(), work, *others, strict=True):
         if differing := sorted({str(other) for other in values} - {str(value)}):

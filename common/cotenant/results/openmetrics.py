@@ -13,12 +13,12 @@ from cotenant.results.columns import LAUNCH, TENANT
 LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "isolation", "share", "mix", "unit")
 """Columns that are labels of a series."""
 KEY = ("suite", "name", "group", "tenant", "hostname", "isolation", "mix")
-"""Columns by which series are told apart: a failure, of which less is known, takes the place of an older success."""
+"""Columns that identify a series: a failure, which has fewer facts, must replace an older success."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A quantity: its name after `cotenant_`, which ends in its unit, its column, and its meaning."""
+    """A quantity: its name after `cotenant_`, ending in its unit, its column, and its meaning."""
 
     name: str
     column: str
@@ -51,7 +51,7 @@ ENDED = "ended_timestamp_seconds"
 def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
     """Write the newest record of each series; an unknown quantity has no sample.
 
-    Tenants that only an older launch of their job had were not measured beside these, and have no series.
+    Tenants of older launches only have no series, since they were not measured beside the newest ones.
     """
     alone = pl.when("solo").then("tenant")
     last = pl.col("start_time").max().over("suite", "group", "hostname", "isolation", "launch", alone)
@@ -91,7 +91,7 @@ def _labels(row: dict[str, Any]) -> str:
 
 
 def _label(column: str) -> str:
-    """Return a column's label: a job's name is not called `job`, as that has another meaning in Prometheus."""
+    """Return a column's label: a job's name is not labelled `job`, which has another meaning in Prometheus."""
     return "benchmark" if column == "name" else column
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a record, made of its observations: rates, quantiles of steps, the share that a user keeps."""
+"""A record's numbers, computed from its observations: rates, quantiles of steps, the share that a user keeps."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
 
 
 def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
-    """Return the share of its rate alone that a tenant keeps, by the blocks of its observations; None without blocks,
-    or if an observation is impossible."""
+    """Return the share of its rate alone that a tenant keeps, from its observations' blocks; None without blocks, or if
+    an observation is impossible."""
     sums = block_sums(observations)
     return None if sums is None else kept(sums)
 
 
 def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
-    """Return the sums of the kept observations of each block, in order of time; None if one is impossible."""
+    """Return the sums of each block's kept observations, in order of time; None if an observation is impossible."""
     rows = [made for made in observations if made.kept and made.block is not None]
     if not all(made.possible for made in rows):
         return None
@@ -54,8 +54,8 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
 def meters_of(record: Record) -> dict[str, dict[str, Any]]:
     """Return `compute`, `steps` and `steps_alone` for a record's meters, from its observations and `observed` facts.
 
-    A part without any data is left out, and all of them if the tenant did not complete; `steps_alone` is of blocks in
-    which the tenant was alone.
+    Parts without data are left out; a tenant that did not complete has none. `steps_alone` is of the tenant's solo
+    blocks.
     """
     if not record.completed:
         return {}
@@ -70,9 +70,9 @@ def meters_of(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def _steps(record: Record, flags: Sequence[bool]) -> dict[str, Any]:
-    """Return quantiles, with intervals, of the times of all steps in observations whose flag is set.
+    """Return quantiles, with intervals, of the times of all steps in observations with a set flag.
 
-    It is empty if a benchmark times no steps, or if the steps do not fit into their observations.
+    Empty if the benchmark times no steps, or if the steps do not fit into their observations.
     """
     try:
         steps_ns = msgspec.convert(record.observed.get("steps_ns"), list[list[Nanoseconds]])
@@ -95,9 +95,9 @@ def _steps(record: Record, flags: Sequence[bool]) -> dict[str, Any]:
 def _utilisation(record: Record, measured: Sequence[Observed]) -> dict[str, Any]:
     """Return `compute` for a record's meters: the MFU of one device (Chowdhery et al. 2022, PaLM, appendix B).
 
-    It is empty if operations, time or the number of steps in an observation are not known. `mfu` is null for a device
-    without a known peak in the observed precision. With several ranks it is that of the first rank on its own device.
-    `mfu_least` is its value if convolutions that can be computed with fewer products took a quarter of them.
+    Empty if operations, time or the number of steps in an observation are unknown. `mfu` is null if the device's peak
+    in the observed precision is unknown. With several ranks it is the first rank's, on its own device. `mfu_least` is
+    its value if convolutions that can be computed with fewer products took a quarter of the products.
     """
     observed, number = record.observed, record.arguments.get("number")
     flops = observed.get("flops_per_step")

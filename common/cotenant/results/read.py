@@ -20,7 +20,7 @@ from cotenant.results.skipped import EDITED, Skipped
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
 BATCH_FILES = 100
-"""A frame of observations holds those of so many records."""
+"""The number of records with observations in one frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Records:
 
 
 def read_records(places: list[Path]) -> Records:
-    """Read every record in the given files, and in the given directories and those below them.
+    """Read every record in the given files and directories, and below these.
 
-    An exported file is read only if it is named itself; its rows come last. Raises CotenantError if a place does not
-    exist; all other faults are skipped, and named.
+    An exported file is read only if it is given itself; its rows come last. Raises CotenantError if a place does not
+    exist; files with other faults are skipped and named.
     """
     parts: list[Table] = []
     skipped: list[Skipped] = []
@@ -75,7 +75,7 @@ def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
 
 
 def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the places that are exported files, each once, and the other places."""
+    """Return the exported files among places, each once, and the other places."""
     exports = {place.resolve(): place for place in places if export_form(place)}
     return list(exports.values()), [place for place in places if place.resolve() not in exports]
 
@@ -83,7 +83,7 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
 def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Record]]:
     """Read the files of these rows again, for values that no table has: yield each row and its record.
 
-    Rows of exports and of the original suite are left out, and those whose files are missing or changed.
+    Rows of exports and of the original suite are left out, and rows with missing or changed files.
     """
     path, records = "", list[Record | None]()
     for row in rows.where(pl.col(IN_FILE).is_not_null() & pl.col("ours")).frame.iter_rows(named=True):

@@ -1,4 +1,4 @@
-"""Reads files of records. What is no record, or a malformed one of ours, is skipped and named with its reason."""
+"""Reads files of records. Contents that are no record, or a malformed one, are skipped and named with the reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cotenant.results.skipped import NAMED, ForeignError, Skipped
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 RESOLVED = (".resolved", ".resolved.json")
-"""The suffixes of a resolved suite; the second is an older one, which readers of `*.json` took for a record."""
+"""The suffixes of a resolved suite; the second is an older one, which readers of `*.json` took for a record's."""
 MOST_BYTES = 1 << 30
 """A larger file is no record; exported rows have their own reader."""
 AnyRecord = ReadRecord | LegacyRecord
@@ -62,7 +62,7 @@ def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterato
 
 
 def record_in(value: Any, path: str, number: int | None = None, edited: bool | None = False) -> AnyRecord:
-    """Return the record of one JSON object of a file. Raises ForeignError, for a text with this as the reason."""
+    """Return the record in one JSON value of a file. Raises ForeignError; a text is its reason."""
     if not isinstance(value, dict):
         raise ForeignError(value if isinstance(value, str) else "it is no JSON object")
     if "schema" not in value:
@@ -74,7 +74,7 @@ def record_in(value: Any, path: str, number: int | None = None, edited: bool | N
 
 
 def own_records(path: Path) -> list[Record | None]:
-    """Return the records of a file by their numbers in it; None for malformed ones and those of the original suite."""
+    """Return a file's records by their numbers in it; None for malformed records and the original suite's."""
     found: list[Record | None] = []
     for value in _values(_content(path)):
         try:
@@ -94,9 +94,9 @@ def _ours(fields: dict[str, Any]) -> Record:
 
 
 def planned_jobs(place: Path) -> set[str]:
-    """Return the jobs in the resolved suites, which are beside records, in a directory and below it.
+    """Return the jobs in the resolved suites beside records, in a directory and below it.
 
-    Files instead of directories, and damaged parts, give none.
+    A file instead of a directory, or a damaged part, gives none.
     """
     jobs: set[str] = set()
     paths = [path for ending in RESOLVED for path in place.rglob(f"*{ending}")] if place.is_dir() else []
@@ -109,7 +109,7 @@ def planned_jobs(place: Path) -> set[str]:
 
 
 def _files(places: list[Path]) -> Iterator[Path | Skipped]:
-    """Yield the files in these places, each once: places may be within each other, like `out out/*`."""
+    """Yield the files in these places, each once, even if places contain each other, like `out out/*`."""
     seen: set[tuple[str, str]] = set()
     home = functools.cache(os.path.realpath)
     for place in places:
@@ -126,7 +126,7 @@ def _files(places: list[Path]) -> Iterator[Path | Skipped]:
 def _below(place: Path) -> Iterator[Path | Skipped]:
     """Yield the possible records below a directory, in order of names, a directory's own files first.
 
-    Links to directories are not followed, as they could lead in a circle; they are named, like unreadable directories.
+    Links to directories are not followed, since they could form a cycle; like unreadable directories, they are named.
     """
     refused: list[OSError] = []
     for directory, below, names in os.walk(place, onerror=refused.append):

@@ -1,4 +1,4 @@
-"""Names the files, and the parts of files, that no reader could use."""
+"""Names files, and parts of files, that no reader could use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NAMED = 20
-"""The most damaged parts of one file that are named; the others are counted."""
+"""The most damaged parts of one file that are named; further parts are counted."""
 EDITED = "it is not what its launch wrote: the journal beside it has another SHA-256"
 
 
@@ -19,14 +19,14 @@ class Skipped:
     remedy: str = ""
 
     def __str__(self) -> str:
-        """Return the sentence that says so."""
+        """Return the sentence on it."""
         if self.remedy:
             return f"{self.path}: {self.reason} skipped; {self.remedy}."
         return f"{self.path}: {self.reason}; skipped."
 
 
 def skipped_sentences(skipped: Sequence[Skipped]) -> list[str]:
-    """Return a sentence for each, and one with their number if there are several."""
+    """Return a sentence for each, and for several one with their number."""
     lines = list(map(str, skipped))
     return [*lines, f"{len(lines)} files or parts of files are skipped."] if len(lines) > 1 else lines
 

@@ -1,6 +1,6 @@
 """Writes files of results under a temporary name, syncs and then renames them, so that no record is partly written.
 
-summary.txt, beside the records, gets a line for each launch while the suite runs, and a last one with the total time.
+summary.txt, beside the records, gets a line after each launch, and a last line with the total time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ SUMMARY = "summary.txt"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 NAME_BYTES = 255
 ASIDE_BYTES = 12
-"""Room in the name of a record's file for a suffix that sets it aside."""
+"""Room in a record's file name for a suffix that sets it aside."""
 PROBE_BYTES = 65536
 RESERVE_BYTES = 16 << 20
 """The records of a launch of a hundred tenants, each with a hundred observations, take an eighth of it."""
 TIME = "%Y%m%d-%H%M%S-%f"
-"""The form of the time in the name of a record's file."""
+"""The form of the time in a record's file name."""
 OTHER_DIRECTORY = "--outdir names another directory; for a benchmark alone, --report does."
 
 
 def file_name(record: Record, time: datetime) -> str:
-    """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`, which any file system takes."""
+    """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`, valid on any file system."""
     failed = "" if record.completed else ".FAIL"
     end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime(TIME)}.json"
     each = (NAME_BYTES - ASIDE_BYTES - len(end.encode()) - 1) // 2
@@ -45,7 +45,7 @@ def file_name(record: Record, time: datetime) -> str:
 def write_record(directory: Path | Directory, record: Record, time: datetime) -> Path:
     """Write one record into `directory` and return its path. Raises CotenantError if it cannot be written.
 
-    Tenants that share a device may end at the same time with the same name: the next one's time is a microsecond later.
+    Tenants that share a device may end at the same time: if a name exists, the time in it is a microsecond later.
     """
     content = encode(record)
     while True:
@@ -71,7 +71,7 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write one of our files whole or not at all. Raises CotenantError, with a remedy for a full disk."""
+    """Write one of our files, whole or not at all. Raises CotenantError, with a remedy for a full disk."""
     write_into(path.parent, path.name, content)
 
 
@@ -85,17 +85,17 @@ def write_into(directory: Path | Directory, name: str, content: bytes) -> None:
 
 
 def write_named(path: Path, content: bytes, elsewhere: str) -> None:
-    """Write this content to a file that a person has named, by `whole`. Raises CotenantError."""
+    """Write this content to a file named by a person, using `whole`. Raises CotenantError."""
     with whole(path, elsewhere) as place:
         place.write_bytes(content)
 
 
 @contextmanager
 def whole(path: Path, elsewhere: str) -> Iterator[Path]:
-    """Yield a temporary path for a file that a person has named, and rename it when it is complete.
+    """Yield a temporary path for a file named by a person, and rename it when it is complete.
 
     For a device or a pipe it yields the path itself, which root could otherwise replace by a file; a link stays, and
-    leads to the new file. Raises CotenantError if the file cannot be written, with the remedy `elsewhere`.
+    leads to the new file. If the file cannot be written, raises CotenantError with the remedy `elsewhere`.
     """
     place = path
     try:
@@ -143,7 +143,7 @@ def cannot_write(directory: Path | Directory, error: OSError, elsewhere: str = O
 def launch_line(position: int, launches: int, outcomes: Sequence[str], minutes: float, command: str) -> str:
     """Return the summary's line on a launch by its tenants' outcomes, in the original's exact form.
 
-    An interrupted launch is called that, not failed.
+    An interrupted launch is called interrupted, not failed.
     """
     failed = sum(outcome not in ("completed", INTERRUPTED) for outcome in outcomes)
     count = f"{failed:2d}/{len(outcomes):2d}" if failed else "  /  "
@@ -173,7 +173,7 @@ class Reserve:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Raises CotenantError if there is too little room, or not even an empty file can be made."""
+        """Raises CotenantError if there is too little room, or an empty file cannot be made."""
         self.refused: CotenantError | None = None
         try:
             self._held = tempfile.TemporaryFile(dir=directory)
@@ -182,7 +182,7 @@ class Reserve:
         try:
             os.posix_fallocate(self._held.fileno(), 0, RESERVE_BYTES)
         except OSError as error:
-            # A limit on the size of files is no reason to fail: records are smaller.
+            # A limit on the size of files is no failure: records are smaller.
             if error.errno in FULL:
                 self.close()
                 raise _no_room(directory) from error

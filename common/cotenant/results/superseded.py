@@ -1,4 +1,4 @@
-"""Decides which launch of a repetition counts, when its records are written: those of the other are set aside."""
+"""When a launch's records are written, decides which launch of the repetition counts; the other is set aside."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from cotenant.results.record import Record
 
 SUPERSEDED = ".superseded"
-"""The suffix of a record's file that does not count, so that no reader takes it for a record."""
+"""The suffix of a record that does not count, so that no reader takes its file for a record."""
 
 
 def superseded(new: Mapping[str, Record], older: Mapping[str, Record]) -> list[str]:
-    """Return the files with records that do not count, of a launch and of older ones, by the records of each file.
+    """Return the files of records that do not count, of a launch and of older ones; the records are by their files.
 
-    A launch takes the place of older ones of the same repetition. One in which a tenant failed leaves it to an older
-    one that completed, and does not count itself: so a failed second run of a job does not hide its first.
+    A launch supersedes older launches of its repetition. If a tenant failed, an older launch that completed counts
+    instead: a failed second run of a job does not hide its first.
     """
     files: list[str] = []
     of_new, of_older = _by_repetition(new), _by_repetition(older)
@@ -43,7 +43,7 @@ def _by_repetition(records: Mapping[str, Record]) -> dict[Hashable, dict[str, Re
 def _repetition_of(record: Record) -> Hashable:
     """Return the values that are equal in the records of one repetition of a launch on one host.
 
-    The tenants of a mix or duet have several names, and fail together; launches alone have one tenant each.
+    The tenants of a mix or duet have several names, and fail together; solo launches have one tenant each.
     """
     side = f".{record.duet.side}" if record.duet else ""
     launch = record.mix or record.name.removesuffix(side)

@@ -20,7 +20,7 @@ BATCH_RECORDS = 500
 AT = "at"
 """The column with a row's number in the original table."""
 IN_FILE = "in_file"
-"""The column with a record's number in its file; null in an exported row, which has no such file."""
+"""The column with a record's number in its file; null in an exported row."""
 FINDINGS = pl.Schema(
     {
         AT: pl.UInt32,
@@ -38,8 +38,8 @@ FINDINGS = pl.Schema(
 class Table:
     """Records: `frame` has a row for each record, `findings` one for each finding, with the record's row in `at`.
 
-    Unknown texts are empty. Findings of exported records have only a rule and a severity. `unvouched` counts records of
-    ours that no journal has.
+    Unknown texts are empty. Findings of exported records have only a rule and a severity. `unvouched` counts our
+    records that no journal lists.
     """
 
     frame: pl.DataFrame
@@ -52,7 +52,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Some records of a table, by their row numbers, so that a million records are not copied."""
+    """Some records of a table, by their row numbers: a million records are not copied."""
 
     table: Table
     at: Sequence[int]
@@ -66,7 +66,7 @@ class Rows:
 
     @property
     def whole(self) -> bool:
-        """Whether these are all rows of the table, in its order."""
+        """Whether these are all rows of the table, in the table's order."""
         return self.at == range(len(self.table))
 
     @property
@@ -78,17 +78,17 @@ class Rows:
     def numbered(self) -> pl.DataFrame:
         """All columns of these rows, and `at`."""
         if self.whole:
-            return self.table.frame.with_row_index(AT)  # a column in one chunk would make polars copy all others to one
+            return self.table.frame.with_row_index(AT)  # with a column of one chunk polars would copy all the others
         return self.frame.with_columns(pl.Series(AT, self.at, pl.UInt32))
 
     def columns(self, *names: str | pl.Expr, **more: pl.Expr) -> pl.DataFrame:
-        """Return columns of these rows, or expressions of them."""
+        """Return columns, or expressions of columns, for these rows."""
         made = [pl.col(name) if isinstance(name, str) else name for name in (*names, *more.values())]
         needed = dict.fromkeys(root for expression in made for root in expression.meta.root_names())
         return self.table.frame.select(list(needed))[self.at].select(*names, **more)
 
     def where(self, chosen: pl.Expr) -> Rows:
-        """Return the rows for which this is true."""
+        """Return the rows for which `chosen` is true."""
         mask = self.columns(chosen.alias("chosen"))["chosen"]
         return Rows(self.table, pl.Series(self.at, dtype=pl.UInt32).filter(mask).to_list())
 
@@ -106,7 +106,7 @@ class Rows:
 
 
 def tables(records: Iterable[AnyRecord | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
-    """Yield records in tables of `size` rows, and skipped files or parts; only one record's JSON is in memory."""
+    """Yield records in tables of `size` rows, and skipped files or parts; one record's JSON at a time is in memory."""
     values: list[list[Any]] = []
     findings: list[tuple[Any, ...]] = []
     unvouched = 0
@@ -141,7 +141,7 @@ def table_of(records: Iterable[AnyRecord]) -> Table:
 
 
 def table_of_records(records: Iterable[Record]) -> Table:
-    """Return the table of new records, as if they were read from their files."""
+    """Return the table of new records, as it would be read from their files."""
     return table_of(record_in(plain(record), "") for record in records)
 
 
@@ -161,7 +161,7 @@ def table_of_rows(rows: pl.LazyFrame) -> Table:
 
 
 def joined(parts: Sequence[Table]) -> Table:
-    """Return one table of the records of several; an empty one if there are none."""
+    """Return one table of the records of several tables; an empty one if there are none."""
     parts = parts or [_table([], [])]
     findings, before = [], 0
     for table in parts:

@@ -1,6 +1,6 @@
 """References for rates, in files of `targets/` or a person's own: targets of a device model, and systems.
 
-Targets are a CSV file with a rate for each job; one JSON file describes the systems of cross-device tables.
+Targets are a CSV file with a rate per job; a JSON file describes the systems of cross-device tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cotenant.machine.accelerators import is_part
 from cotenant.results.store import write_named
 
 REFERENCE = ("V100", "MI50", "RTX", "RTX_2019")
-"""The models whose targets come with the reference suite."""
+"""The models with targets in the reference suite."""
 COLUMNS = ("job", "target", "perf_target", "sd_target")
 COMMENT = "#"
 ORIGINAL = ("bench", *COLUMNS[1:])
@@ -87,7 +87,7 @@ def _read(path: Path) -> dict[str, Target]:
 class System(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine as it is sold. `gpu` is a glob for the device's name in records, `devices` their number.
 
-    `watt` is the constant power of all devices together, `price` that of the system; None if unknown.
+    `watt` is the constant power of all devices together, `price` the system's price; None if unknown.
     """
 
     name: str
@@ -113,7 +113,7 @@ def read_systems(path: Path) -> list[System]:
 def system_of(systems: Sequence[System], gpu: str, devices: int) -> System | None:
     """Return the first system with `devices` devices of this name; None if there is none.
 
-    A part of a device (MIG, vGPU) has the whole one's name in its own: it is only of a system whose glob names parts.
+    The name of a part of a device (MIG, vGPU) contains the device's name: only a glob that names parts matches it.
     """
     fitting = (each for each in systems if each.devices == devices and (is_part(each.gpu) or not is_part(gpu)))
     return next((system for system in fitting if fnmatch.fnmatch(gpu, system.gpu)), None)

@@ -1,4 +1,4 @@
-"""A tenant's own part of its record. Any program may send one, so that it is checked first."""
+"""A tenant's own part of its record. Any program may send one, so it is checked first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cotenant.stats.budget import Amount
 
 
 class TenantPart(msgspec.Struct, frozen=True):
-    """A tenant's statement at its end. A program leaves out facts that it does not know; other keys are dropped."""
+    """A tenant's statement at its end. A program leaves out facts that it does not know; unknown keys are dropped."""
 
     arguments: dict[str, Any] = {}
     ignored: list[str] = []
@@ -35,8 +35,8 @@ class TenantPart(msgspec.Struct, frozen=True):
     def given_arguments(self, seen: Amount | None) -> dict[str, Any]:
         """Return the arguments as they were carried out, with the `number` and `repeat` that this program reports.
 
-        If it only has them among its arguments, they are those that its runner has `seen`. With several ranks or
-        replicas, `batch_size` is that of all together, and `batch_size_per_device` is added.
+        If it reports them only among its arguments, the amounts that its runner has `seen` count. With several ranks
+        or replicas, `batch_size` is the total of all, and `batch_size_per_device` is added.
         """
         by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
         by_itself = {"number": self.number, "repeat": self.repeat}
@@ -52,7 +52,7 @@ class TenantPart(msgspec.Struct, frozen=True):
 
 
 def tenant_part(part: dict[str, Any]) -> TenantPart:
-    """Return the content of `part`, with its findings marked as the program's own; if it is malformed, only an error
+    """Return the content of `part`, with its findings marked as the program's own; for a malformed part, only an error
     finding that names the wrong field."""
     try:
         stated = msgspec.convert(part, TenantPart)
