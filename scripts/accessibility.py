@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Checks a report's page with axe-core, on a desk and on a phone, light and dark: exit status 1 for a serious fault.
 
+A page that is wider than a phone is one, too.
+
     npm pack axe-core && tar xzf axe-core-*.tgz package/axe.min.js
     python scripts/accessibility.py page.html --axe package/axe.min.js
 
@@ -33,6 +35,8 @@ frame.onload = async () => {{
   script.textContent = {axe};
   inner.document.head.append(script);
   const {{ violations }} = await inner.axe.run(inner.document, {{ resultTypes: ["violations"] }});
+  const wide = inner.document.documentElement.scrollWidth;
+  if (wide > {width}) violations.push({{ id: "width", impact: "serious", help: `${{wide}} pixels wide`, nodes: [] }});
   document.getElementById("found").textContent = JSON.stringify(violations.map(each =>
     ({{ id: each.id, impact: each.impact, help: each.help, nodes: each.nodes.map(node => node.html.slice(0, 160)) }})));
   frame.remove();

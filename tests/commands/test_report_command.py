@@ -212,7 +212,7 @@ def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(
 def test_the_heat_map_tells_configurations_apart(three_ways: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["report", *map(str, three_ways), "--html", str(page), "--format", "csv"]) == 0
-    heat = page.read_text().partition("in % of the job's best device")[2].partition("</table>")[0]
+    heat = page.read_text().partition("best device; the farther")[2].partition("</table>")[0]
     assert [heat.count(f"vae (isolation {name})") for name in ("v1", "none")] == [1, 1]
 
 

@@ -170,6 +170,12 @@ def test_memory_is_all_that_every_set_of_nodes_can_give(data: st.DataObject, siz
     assert equal_share(host, slices, 0) == least // PAGE_BYTES * PAGE_BYTES
 
 
+def test_slices_on_one_node_and_on_two_share_what_these_give() -> None:
+    """Node 0 alone would give the first slice 2 GiB, but the second then has 1 GiB; the third has room."""
+    host = machine(3, 1, memory_bytes=13 * GIB, node_bytes=(2 * GIB, GIB, 10 * GIB))
+    assert equal_share(host, [(0,), (0, 1), (2,)], 0) == 3 * GIB // 2
+
+
 @given(st.data(), machines())
 def test_laws_of_ranks(data: st.DataObject, host: Machine) -> None:
     whole = plan_whole(host).slices[0]

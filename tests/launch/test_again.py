@@ -142,7 +142,9 @@ def test_a_later_start_hears_again_that_it_is_enough(tmp_path: Path) -> None:
 
 
 SECOND = """from cotenant.protocol.client import Rendezvous
+import signal
 import sys
+signal.alarm(30)  # One that is not refused waits for GO.
 Rendezvous(sys.argv[1], 0, start=int(sys.argv[2])).await_go()
 """
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +15,12 @@ import pytest
 
 from cotenant.report.page import page
 from cotenant.report.scaling import curves
+from cotenant.report.sections.contents import PageContents
 from patience import HANG_S
-from report.making import everything
+from report.making import everything, launch, summary_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-STYLE = (CHECKOUT / "common/cotenant/report/templates/base.html.j2").read_text()
+STYLE = (CHECKOUT / "common/cotenant/report/templates/style.css.j2").read_text()
 AA = 4.5
 """The least contrast of text (WCAG 2.2, 1.4.3)."""
 SCRIPT = CHECKOUT / "scripts/accessibility.py"
@@ -61,10 +65,45 @@ def test_axe_finds_nothing_serious(tmp_path: Path) -> None:
     if not Path(axe).is_file():
         pytest.skip("AXE names no axe.min.js (npm pack axe-core)")
     summary = everything()
-    (tmp_path / "page.html").write_text(page("A title", summary, curves(summary.jobs)))
+    (tmp_path / "page.html").write_text(page("A title", PageContents(summary, curves(summary.jobs))))
     line = [sys.executable, str(SCRIPT), str(tmp_path / "page.html"), "--axe", axe]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     if "there is no Chromium" in ended.stderr:
         pytest.skip("there is no Chromium")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.count("light:") == 2
+
+
+MOVES = """<script>
+const told = [], table = document.querySelector(".filtered table"), field = document.querySelector(".filtered input");
+const column = at => [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[at].innerText.trim());
+const heads = table.tHead.rows[0].cells;
+const press = at => { heads[at].querySelector("button").click(); return heads[at].ariaSort; };
+const seek = words => { field.value = words; field.dispatchEvent(new Event("input")); };
+told.push(press(0), column(0), press(0), column(0), press(1), column(0));
+seek("wlm"); told.push(column(0), document.querySelector(".filtered [role=status]").innerText);
+seek("nothing of that name"); told.push(column(0), document.querySelector(".filtered [role=status]").innerText);
+document.body.innerHTML = `<pre id="told">${JSON.stringify(told)}</pre>`;
+</script>"""
+
+
+@pytest.mark.slow
+def test_headings_sort_and_a_filter_without_a_match_says_so(tmp_path: Path) -> None:
+    """Headings hold buttons, which a browser presses by Enter and by Space."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("there is no Chromium")
+    records = [*launch("wlm", mean_ms=100), *launch("vae", mean_ms=500), *launch("dcgan", mean_ms=200)]
+    text = page("A title", PageContents(summary_of(records)))
+    (tmp_path / "page.html").write_text(text.replace("</body>", f"{MOVES}</body>"))
+    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
+    ended = subprocess.run([*line, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=HANG_S)
+    up, rising, down, falling, numbers, fastest, found, said, none, missing = json.loads(
+        html.unescape(re.search(r'id="told">(.+?)</pre>', ended.stdout)[1])
+    )
+    assert (up, rising) == ("ascending", ["dcgan", "vae", "wlm"])
+    assert (down, falling) == ("descending", ["wlm", "vae", "dcgan"])
+    assert numbers == "descending"
+    assert fastest == ["wlm", "dcgan", "vae"]
+    assert (found, said) == (["wlm"], "")
+    assert (none, missing) == ([], "No row has these words.")

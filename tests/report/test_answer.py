@@ -16,7 +16,7 @@ from scipy import stats
 from cotenant.finding import Finding
 from cotenant.report import numbers
 from cotenant.report.answer import answer, job_shares, shares_of
-from cotenant.report.pictures.rows import shares_picture
+from cotenant.report.sections.top import shares_chart
 from cotenant.report.summary import JobSummary
 from cotenant.report.trust import doubts
 from cotenant.results.record import Record
@@ -174,10 +174,10 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
 def test_thirty_jobs_stand_in_the_height_of_a_screen_and_the_fair_line_at_one() -> None:
     records = [record for number in range(30) for record in launch(f"job{number}")]
     rows = shares_of(summary_of(records))
-    text = shares_picture(rows, "x")
+    text = shares_chart(rows, "x")
     width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0])
     assert height / width * 1200 < 670
     assert all(f">job{number}<" in text for number in range(30))
-    assert shares_picture(rows, "x") == text
-    beyond = shares_picture(shares_of(summary_of([*launch("vae"), *solo("vae", mean_ms=50)])), "x")
+    assert shares_chart(rows, "x") == text
+    beyond = shares_chart(shares_of(summary_of([*launch("vae"), *solo("vae", mean_ms=50)])), "x")
     assert re.search(r">(10|9) · (10|9) %<", beyond), "a share beyond the chart has its number"

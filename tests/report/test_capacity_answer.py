@@ -167,7 +167,8 @@ def test_the_page_has_the_answer_a_chart_over_numbers_of_users_and_the_lines_to_
     (chart,) = re.findall(r"<svg.*?</svg>", page, re.S)
     assert "users at once" in chart
     # Four rounds and two launches have an interval each.
-    assert chart.count("stroke-width: 1.2") == 6
+    bars = re.findall(r'd="([^"]*)"[^>]*stroke: currentColor; stroke-width: 1.1', chart)
+    assert [path.count("M") for path in bars] == [4, 2]
     assert "&lt;" not in page
     assert "MemoryMax=2048M" in page
     hopeless = Carried("vae", Requirement("keep", 0.5), why=NOBODY)

@@ -13,6 +13,7 @@ from cotenant.report.ceilings import Compute
 from cotenant.report.jobs import OF_CEILING, jobs_view
 from cotenant.report.page import page
 from cotenant.report.renderers import as_json, markdown
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.summary import summarise
 from cotenant.results.record import Record
 from cotenant.results.table import Rows
@@ -115,7 +116,11 @@ def test_what_is_above_the_ceilings_interval_is_said() -> None:
     assert said.startswith("ssd: 11.41k FLOP/s")
     assert "are 1.5 times the ceiling measured in the same slice, 7604 FLOP/s (7634 FLOP/s at most)" in said
     assert "./run.sh --jobs ceilings" in said
-    for text in (text_of(jobs_view(summary), width=250), as_json(jobs_view(summary)), page("A title", summary, {})):
+    for text in (
+        text_of(jobs_view(summary), width=250),
+        as_json(jobs_view(summary)),
+        page("A title", PageContents(summary)),
+    ):
         assert said in text
     assert summary_of([*job(flops=2 * PER_STEP * 1.0001), *product()]).notes == (), "within the interval"
 
@@ -124,7 +129,7 @@ def test_every_view_has_the_shares() -> None:
     seen = {"dtype": "bf16", "device": "cuda", "flops_per_step": 10**12, "world_size": 1}
     part = a_part(item="image", observed=seen, arguments=ARGUMENTS | {"precision": "bf16"}, **H200)
     summary = summary_of([*launch("convnet", part=part), *job(), *product()])
-    html = page("A title", summary, {})
+    html = page("A title", PageContents(summary))
     grid = jobs_view(summary)
     for text in (text_of(grid, width=250), text_of(grid, width=80), markdown(grid), html):
         assert all(words in text for words in ("of ceiling", "MFU", "50.0 %", "6.0 %"))

@@ -24,6 +24,7 @@ from cotenant.report.kept import kept_fields, kept_of, rate_fields
 from cotenant.report.kept_table import RATIOS
 from cotenant.report.page import page
 from cotenant.report.renderers import markdown
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.stats.kept import Kept, joint
@@ -253,12 +254,12 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
 
 
 def test_the_page_shows_table_and_picture() -> None:
-    text = page("A page", summary_of(everything()), {})
+    text = page("A page", PageContents(summary_of(everything())))
     for words in ('id="interference"', "Kept of the rate alone", "convnet: without slices: out_of_memory"):
         assert words in text
     assert '<th scope="col" class="l">kept</th>' in text
     assert "NaN" not in text
-    assert "nterference" not in page("A page", summary_of(launch("vae")), {})
+    assert "nterference" not in page("A page", PageContents(summary_of(launch("vae"))))
 
 
 def test_solo_launches_count_in_no_rate() -> None:
@@ -280,7 +281,7 @@ def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere
     assert {line.baseline for line in lines.values()} == {"quick"}
     node = lines["vae", None].kept
     assert node.value == pytest.approx(sum(own) / (2 * rate_alone[0]))
-    for text in (printed(records, 200), page("A page", summary, {})):
+    for text in (printed(records, 200), page("A page", PageContents(summary))):
         assert "quick: few observations alone" in text
     text = text_of(*suite_grids(summary))
     assert re.search(r"80 % \(\d\d-\d\d\)  clean\n", text)
@@ -325,7 +326,7 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     assert answer(summary_of(by_blocks("vae", 0))).startswith(
         "vae: each user gets 7688 and 7604 image/s; each user keeps 85 % (83 to 87 % within one launch) of what it has"
     )
-    text = page("A title", summary_of(by_blocks("vae", 0)), {})
+    text = page("A title", PageContents(summary_of(by_blocks("vae", 0))))
     for shown in (text, printed(by_blocks("vae", 0), 120)):
         assert "blocks: alone and beside each other by turns" in shown
     assert "n: of rounds (of taking turns) or observations, which are of one launch" in text

@@ -22,6 +22,7 @@ from cotenant.report.meters import courses
 from cotenant.report.page import page
 from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence, pairs_view
 from cotenant.report.renderers import markdown
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.tables import tables
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.store import write_record
@@ -374,7 +375,7 @@ def test_a_table_of_nothing_is_refused_with_what_to_run(tmp_path: Path, table: s
 def test_the_page_has_bars_for_each_mix_and_says_what_is_suspect() -> None:
     records = [*mix(TWO), *baselines("vae", "wlm")]
     records[0] = replace(records[0], findings=[*records[0].findings, BUSY])
-    html = page("Mixes", summary_of(records), {})
+    html = page("Mixes", PageContents(summary_of(records)))
     assert 'id="beside"' in html
     assert "Beside each other the 2 users of vae+wlm keep 63 %" in html
     assert html.count('id="mix0-') > 0

@@ -16,9 +16,10 @@ import pytest
 from cotenant.report import mlbench, numbers
 from cotenant.report.jobs import jobs_view
 from cotenant.report.matrix import device_matrix, device_names
-from cotenant.report.page import Against, cards, page
-from cotenant.report.page_jobs import POINTS
+from cotenant.report.page import cards, page
 from cotenant.report.scaling import curves
+from cotenant.report.sections.contents import Against, PageContents
+from cotenant.report.sections.jobs import POINTS
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.rates import numbers_of
 from cotenant.results.record import Observed, Record
@@ -81,7 +82,7 @@ class Reader(HTMLParser):
 
 
 def page_of(summary: Summary, **more: Any) -> str:
-    return page("A title", summary, curves(summary.jobs), **more)
+    return page("A title", PageContents(summary, curves(summary.jobs), **more))
 
 
 def of_records(records: list[Record]) -> str:
@@ -121,7 +122,7 @@ def test_what_comes_from_files_is_text() -> None:
         *lost(SCRIPT, 1),
     ]
     pressed = beside_dram(job=f'"{SCRIPT}\\d')
-    seen = Reader(page(SCRIPT, summary_of([*records, *pressed]), {}, skipped=[SCRIPT]))
+    seen = Reader(page(SCRIPT, PageContents(summary_of([*records, *pressed]), skipped=[SCRIPT])))
     assert seen.tags.count("script") == 1  # the page's own
     assert seen.text.count(SCRIPT) > 6
 
@@ -277,7 +278,7 @@ def test_a_card_names_the_least_even_job_beyond_noise_alone() -> None:
 
 
 def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
-    expression = re.search(r"number = /(\^.*)/\.exec", of_records([]))
+    expression = re.search(r"number = /(\^.*)/\.exec", of_records(launch("vae")))
     for text, digits, letter in (
         (numbers.interval(1.66e6, 1.714e6), "1.660", "M"),
         (numbers.interval(900.0, 950.0), "900.0", ""),

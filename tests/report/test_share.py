@@ -11,7 +11,8 @@ import pytest
 from commands.calling import Capture, call, write
 from cotenant.report.numbers import ONCE
 from cotenant.report.page import page
-from cotenant.report.page_beside import sharing
+from cotenant.report.sections.contents import PageContents
+from cotenant.report.sections.neighbours import sharing
 from cotenant.report.share import share_points, share_view
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
@@ -59,11 +60,12 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert [float(row["entitlement"]) for row in rows] == [0.5, 0.5, 1, 0.25]
     status, printed, _ = call(capsys, "report", tmp_path, "--table", "share")
     assert (status, "worst slowdown" in printed, ONCE in printed) == (0, True, False)
-    (job,) = sharing(points)["jobs"]
+    contents = PageContents(summarise(rows_in(tmp_path)), shared=points)
+    (job,) = sharing(contents).details
     assert [picture.title for picture in job.pictures] == ["STP", "ANTT", "worst slowdown"]
-    assert job.words[0].startswith("● mps:50, ■ time; dotted: users that take turns")
+    assert job.sentences[0].startswith("● mps:50, ■ time; dotted: users that take turns")
     assert all(f">{users}</text>" in job.pictures[0].svg.replace("\n", "") for users in (1, 2, 4))
-    assert 'id="share"' in page("K", summarise(rows_in(tmp_path)), {}, shared=points)
+    assert 'id="share"' in page("K", contents)
 
 
 def served(users: int, uid: int, watts: float, p99_ms: float, solo: bool = False) -> list[Record]:
@@ -108,8 +110,12 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
     assert status == 2
     assert "No users there shared a device or a slice." in errors
-    assert sharing(share_points(rows_in(tmp_path / "none"))) is None
-    assert sharing(share_points(rows_in(tmp_path / "2")))["jobs"] == [], "one number of users is no line"
+    none, two = (
+        sharing(PageContents(summarise(rows), shared=share_points(rows)))
+        for rows in (rows_in(tmp_path / "none"), rows_in(tmp_path / "2"))
+    )
+    assert none is None
+    assert two.details == [], "one number of users is no line"
 
 
 def test_an_instance_is_a_whole_device(tmp_path: Path) -> None:

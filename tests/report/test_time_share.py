@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.report.page import page
+from cotenant.report.sections.contents import PageContents
 from cotenant.report.suite_end import suite_grids
 from cotenant.report.time_share import observed_words, spent_of
 from cotenant.results.record import Observed, Record
@@ -31,7 +32,11 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     assert (spent.loaded_s, spent.observed_s) == pytest.approx((sum(loads), sum(seconds)))
     whole, share = (f"{100 * sum(seconds) / of:.0f} %" for of in (spent.lasted_s, sum(loads)))
     words = f"{whole} of {spent.lasted_s:.0f} s was measured ({share} of the time from GO to STOP)"
-    for text in (observed_words(summary), text_of(*suite_grids(summary), width=120), page("A page", summary, {})):
+    for text in (
+        observed_words(summary),
+        text_of(*suite_grids(summary), width=120),
+        page("A page", PageContents(summary)),
+    ):
         assert words in text
 
 

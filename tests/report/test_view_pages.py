@@ -58,7 +58,7 @@ def test_a_duet_alone_is_a_page_with_its_verdict_and_without_users() -> None:
     assert text.index("B is slower than A: it has 92.4 %") < text.index("Is B slower than A?")
     assert text.count("B is slower than A: it has 92.4 %") == 2
     assert "0 users" not in text
-    assert "Show jobs with" not in text
+    assert "Show rows with" not in text
 
 
 LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", value=7.0, effect=0.05)

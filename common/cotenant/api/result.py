@@ -141,7 +141,7 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from cotenant.report.page import charts_on_top  # matplotlib takes a second to import
+        from cotenant.report.sections.top import charts_on_top  # matplotlib takes a second to import
 
         charts = "".join(
             f"<figure><b>{escape(chart.title)}</b>{chart.svg}<small>{escape(chart.caption)}</small></figure>"

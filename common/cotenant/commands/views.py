@@ -86,7 +86,8 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
 
 def _write_page(result: Result, given: argparse.Namespace) -> None:
     from cotenant.report import figures  # matplotlib takes a second to import
-    from cotenant.report.page import Against, headline, page
+    from cotenant.report.page import headline, page
+    from cotenant.report.sections.contents import Against, PageContents
 
     summary, skipped, against = result.summary, result.skipped, None
     if given.targets is not None:
@@ -103,7 +104,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
         curves, skipped = {}, (*skipped, f"No scaling curves: {error}")
     title = given.title or headline(summary, given.targets)
     with figures.collected() as charts:
-        content = page(title, summary, curves, against, skipped, share_points(result.records))
+        content = page(title, PageContents(summary, curves, against, skipped, share_points(result.records)))
     if given.html is not None:
         write_page(given.html, content)
     if given.figures is not None:

@@ -43,7 +43,12 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
 
     `jobs` are the names of the page's jobs in their order (`job_names`): its charts are named after them.
     """
-    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cotenant", "pdf.fonttype": 42}
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "cotenant",
+        "pdf.fonttype": 42,
+        "text.parse_math": False,
+    }
     for name, axes in charts.items():
         figure = axes.figure
         assert isinstance(figure, Figure)

@@ -12,7 +12,8 @@ from cotenant.frames import pl
 from cotenant.report.matrix import Matrix, matrix_view
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
-from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.renderers import html
+from cotenant.report.section import Card, Page, Section
 from cotenant.report.view import Cell, Column, RowGroup, View
 from cotenant.text import many
 
@@ -203,6 +204,8 @@ def report_page(report: Report) -> str:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
     views = [results_view(report), failures_view(report), *([_devices_view(report)] if report.matrix else [])]
     missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
-    sections = [Section("", (), view) for view in views]
-    words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
-    return simple_page(report.title, report.subtitle, (), words, sections, cards, skipped=report.skipped)
+    sections = [Section("", table=html(view)) for view in views]
+    if report.skipped:
+        sections.append(Section("Not read", points=report.skipped))
+    sentences = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
+    return Page(report.title, report.subtitle, (), cards, sections, sentences=sentences).html()

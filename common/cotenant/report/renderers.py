@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from rich.cells import cell_len
@@ -254,15 +254,6 @@ FILES: dict[str, Callable[[View | Grid], str]] = {"md": markdown, "csv": as_csv,
 MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
 
 
-class Card(NamedTuple):
-    """One figure: its name, its value, and its subject. The `lead` is the card to look at first."""
-
-    name: str
-    value: str
-    note: str
-    lead: bool = False
-
-
 def html(view: View | Grid, without: Collection[str] = ()) -> Markup:
     """Return a table per group, `without` the columns of these headings; its texts are escaped."""
     grid = drawn(view)
@@ -273,43 +264,8 @@ def html(view: View | Grid, without: Collection[str] = ()) -> Markup:
     )
 
 
-class Picture(NamedTuple):
-    """An SVG element and the words beside it."""
-
-    svg: Markup
-    title: str
-    caption: str
-
-
-class Section(NamedTuple):
-    """A part of a page: its charts, and below them its table, if it has one, or words."""
-
-    title: str
-    pictures: Sequence[Picture]
-    table: View | Grid | None = None
-    words: Sequence[str] = ()
-
-
-def simple_page(
-    title: str,
-    subtitle: str,
-    answer: Sequence[str],
-    words: Sequence[str],
-    sections: Sequence[Section],
-    cards: Sequence[Card] = (),
-    **below: Sequence[str],
-) -> str:
-    """Return a page: sentences on top, cards, explanations, and sections.
-
-    Further texts stand `below`: `pasted`, which are lines to paste, and `skipped`, sentences on files left out.
-    """
-    return template("simple.html.j2").render(
-        title=title, subtitle=subtitle, answer=answer, words=words, sections=sections, cards=cards, **below
-    )
-
-
 def template(name: str) -> Template:
-    """Return a template of a page, in which everything is escaped and made visible, and `table` shows a view."""
+    """Return a template of a page, in which everything is escaped and made visible."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it
 
     environment = Environment(
@@ -319,7 +275,6 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         finalize=_visible_value,
     )
-    environment.filters["table"] = html
     return environment.get_template(name)
 
 

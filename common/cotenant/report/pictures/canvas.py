@@ -22,8 +22,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
-from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
+
+from cotenant.text import printable
 
 INK, SOFT, LINE, ACCENT, WASH, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 7))
 _PAGE = {
@@ -59,33 +60,48 @@ _DOT = re.compile(r"M ([\d.]+) ([\d.]+) L \1 \2 ")
 _BOX = re.compile(r"M ([\d.]+) ([\d.]+) L ([\d.]+) \2 L \3 ([\d.]+) L \1 \4 (?:L \1 \2 )?z ")
 _ID = re.compile(r"( id=\"|url\(#|href=\"#)")
 
-WIDTH, LEFT, TOP = 5.2, 0.62, 0.2
+WIDTH, LEFT, TOP, BOTTOM = 5.2, 0.62, 0.2, 0.3
 BAND = 0.34
-"""Inches of a picture's width, of the room left of and above its axes, and of the height of one tenant's band."""
+"""Inches of a picture's width, of the room left of, above and below its axes, and of the height of a user's band."""
+DESK, PHONE = 10.0, 4.2
+"""Inches of a wide picture: on a desk, and on a phone, which would shrink its letters."""
+LETTER, MARGIN = 0.066, 0.15
+"""Inches of a letter of a row's name and of the words beside it, and around these."""
+DOTTED = (0, (1, 1.2))
+Interval = tuple[float, float]
 
 
-def axes_of(height: float, right: float = 0.12, bottom: float = 0.3, width: float = WIDTH, left: float = LEFT) -> Axes:
+def axes_of(
+    height: float, right: float = 0.12, bottom: float = BOTTOM, width: float = WIDTH, left: float = LEFT
+) -> Axes:
     """Return the axes of a new figure; all sizes in inches, the height with the room above and below."""
-    with mpl.rc_context(_SETTINGS):
-        figure = Figure(figsize=(width, height))
-        FigureCanvasSVG(figure)
-        figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - TOP / height)
-        axes = figure.add_subplot()
-        figure.patch.set_visible(False)
-        axes.patch.set_visible(False)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0, pad=4)
-        axes.grid(color=LINE, linewidth=0.6)
-        axes.set_axisbelow(True)
+    figure = Figure(figsize=(width, height))
+    FigureCanvasSVG(figure)
+    figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - TOP / height)
+    axes = figure.add_subplot()
+    figure.patch.set_visible(False)
+    axes.patch.set_visible(False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, pad=4)
+    axes.grid(color=LINE, linewidth=0.6)
+    axes.set_axisbelow(True)
     return axes
 
 
-def bands(labels: Sequence[str], right: float = 0.12) -> Axes:
-    """Return axes with a band per label, the first on top: band i lies around y = i."""
-    axes = axes_of(TOP + 0.3 + BAND * len(labels), right=right)
+def rows_of_axes(names: Iterable[str], height: float, width: float = WIDTH, beside: Sequence[str] = ()) -> Axes:
+    """Return axes with a row per name, the first on top: row i lies around y = i, `height` inches high.
+
+    `beside` are the words to the right of the rows.
+    """
+    shown = [printable(name)[: min(28, int(5.3 * width))] for name in names]
+    room = MARGIN + LETTER * max(map(len, beside), default=0)
+    left = max(LEFT, MARGIN + LETTER * max(map(len, shown)))
+    axes = axes_of(TOP + BOTTOM + height * len(shown), right=room, width=width, left=left)
     axes.grid(visible=False, axis="y")
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.set_yticks(range(len(shown)), shown, color=INK)
+    for y, words in enumerate(beside):
+        axes.annotate(words, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center", color=INK)
     return axes
 
 
@@ -94,13 +110,6 @@ def ticks(axis: Axis, most: int, show: Callable[[float], str] | None = None, **p
     axis.set_major_locator(MaxNLocator(most, **places))
     if show is not None:
         axis.set_major_formatter(lambda value, _: show(value))
-
-
-def beside(axes: Axes, y: float, text: str, size: float = 7) -> None:
-    """Write a number to the right of the axes, at the height y."""
-    axes.annotate(
-        text, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center", color=INK, size=size
-    )  # fmt: skip
 
 
 def whole_percent(share: float) -> str:
@@ -113,8 +122,8 @@ LEAST, MOST = 0.4, 1.6
 
 
 def shares_axis(
-    values: Iterable[float], inner: tuple[float, float] = (0.9, 1.1), least: float = LEAST, most: float = MOST
-) -> tuple[float, float]:
+    values: Iterable[float], inner: Interval = (0.9, 1.1), least: float = LEAST, most: float = MOST
+) -> Interval:
     """Return the ends of an axis of shares, from `least` to `most`: these values lie inside, and all `inner` ones."""
     known = [*values, *inner]
     return max(least, min(known) - 0.02), min(most, max(known) + 0.02)
@@ -130,38 +139,50 @@ def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: A
     axes.add_patch(PathPatch(outline, **style))
 
 
-def boxes(axes: Axes, spans: Iterable[tuple[float, float]], y: float, height: float, **style: Any) -> None:
-    """Draw all spans of x as boxes around y, in one path."""
-    low, high = y - height / 2, y + height / 2
-    corners = [((start, low), (end, low), (end, high), (start, high)) for start, end in spans]
+def boxes(axes: Axes, x: Sequence[Interval], y: Sequence[Interval], **style: Any) -> None:
+    """Draw boxes from their ends of x and of y, in one path."""
+    corners = [
+        ((left, low), (right, low), (right, high), (left, high))
+        for (left, right), (low, high) in zip(x, y, strict=True)
+    ]
     if corners:
         outline = Outline.make_compound_path_from_polys(np.array(corners))
         axes.add_patch(PathPatch(outline, **({"linewidth": 0} | style)))
+
+
+def lines(axes: Axes, x: Sequence[Interval], y: Sequence[Interval], **style: Any) -> None:
+    """Draw lines between their ends of x and of y, in one path."""
+    if x:
+        gaps = ((*pair, np.nan) for pair in x), ((*pair, np.nan) for pair in y)
+        across, up = (np.concatenate([*pairs]) for pairs in gaps)
+        axes.plot(across, up, **{"color": INK, "linewidth": 1.1, **style})
 
 
 drawn: ContextVar[dict[str, Axes] | None] = ContextVar("drawn", default=None)
 """The charts drawn, by name, while `figures.collected` asks for them; else None."""
 
 
+drawing = mpl.rc_context(_SETTINGS)
+"""The context in which pictures are made and written: a decorator of the functions that draw."""
+
+
+@drawing
 def svg(axes: Axes, name: str) -> Markup:
     """Return the axes' figure as an SVG element for a page; `name` makes its ids unique there."""
     if (kept := drawn.get()) is not None:
         kept[name] = axes
     stream = io.StringIO()
-    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+    with warnings.catch_warnings():
         # The page draws the text in its own fonts, so a glyph that matplotlib's font lacks does no harm.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        assert axes.figure is not None
-        # Names may have dollar signs, and texts are also made outside of these settings.
-        for words in axes.figure.findobj(Text):
-            words.set_parse_math(False)
-        axes.figure.canvas.print_figure(
-            stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        )
+        figure = axes.figure
+        assert isinstance(figure, Figure)
+        figure.canvas.print_figure(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    width, _ = figure.get_size_inches()
     text = re.sub(r">\s+<", "><", _OUTSIDE.sub("", stream.getvalue())).strip()
     # Only tags are changed: the text between them came from files.
     text = _TAG.sub(lambda tag: _shown(tag[0], name), text)
-    return Markup(_EMPTY.sub("", text).replace("<svg", '<svg aria-hidden="true"', 1))
+    return Markup(_EMPTY.sub("", text).replace("<svg", f'<svg aria-hidden="true" style="--inches:{width:g}"', 1))
 
 
 def _shown(tag: str, name: str) -> str:
