@@ -46,8 +46,6 @@ class Cell:
     """
 
     text: str = numbers.ABSENT
-    values: Mapping[str, Value] = field(default_factory=dict)
-    """Values for programs, of a grid's cell alone."""
     style: str = ""
     note: str = ""
     heat: int | None = None
@@ -154,7 +152,7 @@ def common(*names: str) -> dict[str, str]:
 
 def frame_of(fields: Iterable[str], rows: Sequence[Row]) -> pl.DataFrame:
     """Return rows as a frame; values that a row does not have are null."""
-    from cotenant.frames import pl  # views of few rows are shown without polars, whose import takes 0.2 s
+    from cotenant.frames import pl  # what only people read needs none
 
     return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], strict=False) for name in fields})
 
