@@ -44,7 +44,7 @@ LAYERS = (
 TASKS_OF_ROOMS = {
     "commands": "one file a command",
     "api": "what `import cotenant` offers",
-    "report": "grids, pages, pictures",
+    "report": "views, pages, pictures",
     "proof": "archives that others verify",
     "launch": "start, GO, stop, reaper",
     "exec": "any program as a tenant",

@@ -81,7 +81,12 @@ def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys
     assert [[str("" if value is None else value) for value in row] for row in frame.rows()] == [
         list(row.values()) for row in read
     ]
-    assert table._repr_html_().count("<tr>") > len(drawn(table.grid).shown_rows)
+    assert table._repr_html_().count("<tr>") > sum(len(group.lines) for group in drawn(table.view))
+    document = json.loads(call(capsys, "report", workplace, *words, "--format", "json")[1])
+    assert (document["schema"], document["view"]) == ("cotenant-view-1", name)
+    assert list(document["columns"]) == frame.columns
+    assert all(document["columns"].values()), "every field has a meaning"
+    assert document["rows"] == frame.to_dicts()
 
 
 def test_every_table_on_what_neighbours_cost_has_a_name() -> None:

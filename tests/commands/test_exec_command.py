@@ -15,6 +15,7 @@ REFUSED = {
     "--count-line '(' -- true": "'(' is no regular expression: ",
     "--items none -- true": "'none' is no number of items",
     "--uid -1 -- true": "--uid -1 is negative.",
+    f"--uid {10**18} -- true": "has more than 18 digits.",
     "--repetitions 0 -- true": "--repetitions 0 is no number of repetitions.",
     "--as a/b -- true": "It becomes part of file names",
     "true": "'true' is no flag",

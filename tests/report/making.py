@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cotenant.finding import Finding
-from cotenant.report.grid import Grid
 from cotenant.report.renderers import as_csv, show, terminal
 from cotenant.report.summary import Summary, summarise
 from cotenant.report.view import View
@@ -192,9 +191,9 @@ def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
     return summarise(Rows.all(table(records)))
 
 
-def rows_of(grid: View | Grid) -> list[dict[str, str]]:
-    """Return the rows of a grid as programs read them from CSV."""
-    return list(csv.DictReader(io.StringIO(as_csv(grid))))
+def rows_of(view: View) -> list[dict[str, str]]:
+    """Return the rows of a view as programs read them from CSV."""
+    return list(csv.DictReader(io.StringIO(as_csv(view))))
 
 
 def jobs_in(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -202,15 +201,15 @@ def jobs_in(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in document["rows"] if row["tenant"] is None]
 
 
-def text_of(*grids: View | Grid, width: int = 200) -> str:
-    """Return the text of grids on a terminal of this width."""
-    return "\n".join(line.plain for grid in grids for line in terminal(grid, width))
+def text_of(*views: View, width: int = 200) -> str:
+    """Return the text of views on a terminal of this width."""
+    return "\n".join(line.plain for view in views for line in terminal(view, width))
 
 
-def printed(grids: Iterable[View | Grid], width: int = 80, on_terminal: bool = True, colours: str | None = None) -> str:
-    """Return the characters with which grids are printed on a terminal of this width, or to a file."""
+def printed(views: Iterable[View], width: int = 80, on_terminal: bool = True, colours: str | None = None) -> str:
+    """Return the characters with which views are printed on a terminal of this width, or to a file."""
     stream = io.StringIO()
-    show(grids, Console(file=stream, width=width, force_terminal=on_terminal, color_system=colours))
+    show(views, Console(file=stream, width=width, force_terminal=on_terminal, color_system=colours))
     return stream.getvalue()
 
 

@@ -25,7 +25,7 @@ from cotenant.report.kept_table import RATIOS
 from cotenant.report.page import page
 from cotenant.report.renderers import markdown
 from cotenant.report.sections.contents import PageContents
-from cotenant.report.suite_end import suite_grids
+from cotenant.report.suite_end import suite_views
 from cotenant.results.record import Record
 from cotenant.stats.kept import Kept, joint
 from golden import check_golden
@@ -283,7 +283,7 @@ def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere
     assert node.value == pytest.approx(sum(own) / (2 * rate_alone[0]))
     for text in (printed(records, 200), page("A page", PageContents(summary))):
         assert "quick: few observations alone" in text
-    text = text_of(*suite_grids(summary))
+    text = text_of(*suite_views(summary))
     assert re.search(r"80 % \(\d\d-\d\d\)  clean\n", text)
     assert "over the rate alone (quick baseline), in brackets its 95 % interval, of 20 observations" in text
     expected = (

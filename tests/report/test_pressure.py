@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from commands.calling import Capture, call, write
 from cotenant.report.jobs import jobs_view
 from cotenant.report.pressure import PressureCurve, pressure_curves, pressure_view, words_of
-from cotenant.report.suite_end import suite_grids
+from cotenant.report.suite_end import suite_views
 from cotenant.results.record import Record
 from report.making import LEVELS, UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
 
@@ -82,7 +82,7 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
 
 def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
     records = beside_dram()
-    (table,) = (view for view in suite_grids(summary_of(records)) if len(view.rows))
+    (table,) = (view for view in suite_views(summary_of(records)) if len(view.rows))
     assert [row["level"] for row in rows_of(table)] == [str(level) for level in LEVELS]
     first = pressure_view(curves(records))
     assert [*first.fields][:5] == ["suite", "host", "job", "isolation", "resource"]

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.finding import Finding
-from cotenant.report.suite_end import suite_grids
+from cotenant.report.suite_end import suite_views
 from cotenant.results.record import Record
 from cotenant.stats.kept import Kept
 from golden import check_golden
@@ -80,7 +80,7 @@ def of_four_users() -> list[Record]:
 
 def printed(records: list[Record], width: int = 80, terminal: bool = False, **asked: Any) -> str:
     """Return a suite's end; `asked`: findings that were printed before, and whether to be verbose."""
-    grids = suite_grids(making.summary_of(records), **asked)
+    grids = suite_views(making.summary_of(records), **asked)
     return making.printed(grids, width, terminal, "standard" if terminal else None)
 
 
@@ -156,7 +156,7 @@ def test_several_numbers_of_devices_are_a_curve() -> None:
 def test_a_reader_that_has_left_is_no_failure() -> None:
     code = f"import sys; sys.path[:0] = {sys.path!r}; from test_suite_end import *\n"
     code += "from cotenant.report.renderers import show\n"
-    code += "show(suite_grids(making.summary_of([one for n in range(40) for one in launch(f'vae{n}', 2)])))"
+    code += "show(suite_views(making.summary_of([one for n in range(40) for one in launch(f'vae{n}', 2)])))"
     command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pipesize": 4096}
     with subprocess.Popen(command, cwd=GOLDEN.parent, **pipes) as process:

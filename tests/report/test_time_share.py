@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cotenant.report.page import page
 from cotenant.report.sections.contents import PageContents
-from cotenant.report.suite_end import suite_grids
+from cotenant.report.suite_end import suite_views
 from cotenant.report.time_share import observed_words, spent_of
 from cotenant.results.record import Observed, Record
 from report.making import launch, lost, quick, summary_of, text_of
@@ -34,7 +34,7 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     words = f"{whole} of {spent.lasted_s:.0f} s was measured ({share} of the time from GO to STOP)"
     for text in (
         observed_words(summary),
-        text_of(*suite_grids(summary), width=120),
+        text_of(*suite_views(summary), width=120),
         page("A page", PageContents(summary)),
     ):
         assert words in text

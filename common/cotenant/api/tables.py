@@ -14,7 +14,6 @@ from cotenant.errors import CotenantError
 from cotenant.frames import pl
 from cotenant.report.beside import mix_blocks, mix_view
 from cotenant.report.duets import duets_view
-from cotenant.report.grid import Grid
 from cotenant.report.hosts import hosts_view
 from cotenant.report.interference import apart, interference_view
 from cotenant.report.jobs import jobs_view
@@ -40,29 +39,24 @@ DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 class ResultTable:
     """One table of a result. Printed, it is the text of the terminal; a notebook shows it as a table."""
 
-    grid: View | Grid
-    """The table as a view, from which all its forms are made."""
+    view: View
+    """Its rows and columns, from which all its forms are made."""
     notes: tuple[str, ...] = ()
     """Sentences on rows that cannot be compared."""
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows for programs, with numbers in all their digits, as `--format csv` prints them."""
-        if isinstance(self.grid, View):
-            return self.grid.frame
-        rows = [row.record for row in self.grid.rows if row.record]
-        return pl.DataFrame(
-            {name: pl.Series([row.get(name) for row in rows], strict=False) for name in self.grid.fields}
-        )
+        return self.view.frame
 
     def __str__(self) -> str:
         text = StringIO()
-        show([self.grid], Console(file=text))
+        show([self.view], Console(file=text))
         return text.getvalue()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html(self.grid)
+        return html(self.view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +66,7 @@ class Maker:
     `notes` yields sentences on rows that cannot be compared.
     """
 
-    grid: Callable[[Summary, Rows], View | Grid]
+    view: Callable[[Summary, Rows], View]
     nothing: str = ""
     remedy: str = ""
     notes: Callable[[Summary], Iterable[str]] = lambda summary: ()
@@ -83,10 +77,10 @@ def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
     if name not in MAKERS:
         raise CotenantError(f"There is no table {name!r}.", f"There are {', '.join(MAKERS)}.")
     maker = MAKERS[name]
-    grid = maker.grid(summary, records)
-    if maker.nothing and not (grid.shown if isinstance(grid, View) else grid.groups):
+    view = maker.view(summary, records)
+    if maker.nothing and not view.shown:
         raise CotenantError(maker.nothing, maker.remedy)
-    return ResultTable(grid, tuple(maker.notes(summary)))
+    return ResultTable(view, tuple(maker.notes(summary)))
 
 
 MAKERS: Mapping[TableName, Maker] = {

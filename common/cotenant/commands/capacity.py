@@ -20,7 +20,7 @@ from cotenant.commands.flags import (
     share,
 )
 from cotenant.commands.given import CommandFlags, SuiteFlags, add_flags
-from cotenant.commands.output import note, tell, tell_grid, write_page
+from cotenant.commands.output import note, tell, tell_view, write_page
 from cotenant.commands.suite_flags import add_jobs
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.text import many
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
         from cotenant.report.view_pages import capacity_page  # matplotlib takes a second to import
 
         write_page(given.html, capacity_page(answers, pasted))
-    tell_grid(capacity_view(answers), given.format)
+    tell_view(capacity_view(answers), given.format)
     if given.format == "text":
         tell("".join(f"\n{text}" for text in pasted))
     return EXIT_PASSED if all(answer.settled for answer in answers) else EXIT_FAILED

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cotenant.api.comparing import compare
 from cotenant.commands.flags import Parser, add_format, place, share
-from cotenant.commands.output import tell, tell_grid, warn, write_page
+from cotenant.commands.output import tell, tell_view, warn, write_page
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, EXIT_SLOWER
 from cotenant.report.comparison import (
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     if given.format == "junit":
         tell(as_junit(lines))
     else:
-        tell_grid(comparison_view(lines), given.format)
+        tell_view(comparison_view(lines), given.format)
     return EXIT_SLOWER if given.fail_on and _fails(lines) else EXIT_PASSED
 
 

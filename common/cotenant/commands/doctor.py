@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.given import SuiteFlags
-from cotenant.commands.output import tell_grid
+from cotenant.commands.output import tell_view
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     answers = list(ask_all(CHECKS, examine(options_of(flags, others, machine), machine, quick=given.quick)))
     from cotenant.report.checkup import checkup_view
 
-    tell_grid(checkup_view(answers), given.format)
+    tell_view(checkup_view(answers), given.format)
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from cotenant.checkout import CHECKOUT, output_directory
 from cotenant.choices import FORMS
 from cotenant.commands.flags import Parser, add_format, place
-from cotenant.commands.output import tell_grid
+from cotenant.commands.output import tell_view
 from cotenant.commands.suite_flags import add_jobs, jobs_path
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.command import resolve_command
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     last = last_launches((read.record for read in records if isinstance(read, ReadRecord)), suite.name)
     chosen = select(suite.entries, given.name, given.exclude)
     entries = [_entry(each, suite, last) if isinstance(each, Job) else _of_mix(each, last) for each in chosen]
-    tell_grid(catalogue_view(suite.name, entries, str(output)), given.format)
+    tell_view(catalogue_view(suite.name, entries, str(output)), given.format)
     return EXIT_PASSED
 
 

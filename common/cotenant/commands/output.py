@@ -18,7 +18,6 @@ from cotenant.text import printable, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cotenant.report.grid import Grid
     from cotenant.report.live import LiveView
     from cotenant.report.progress import PlainView, Planned
     from cotenant.report.view import View
@@ -52,14 +51,14 @@ def tell_folded(lines: Iterable[str]) -> None:
     tell("\n".join(lines))
 
 
-def tell_grid(grid: View | Grid, form: str) -> None:
+def tell_view(view: View, form: str) -> None:
     """Print a view as `text`, or as a file of this form."""
     from cotenant.report.renderers import FILES, show
 
     if form == "text":
-        show([grid])
+        show([view])
     else:
-        tell(FILES[form](grid))
+        tell(FILES[form](view))
 
 
 def write_page(path: Path, page: str) -> None:

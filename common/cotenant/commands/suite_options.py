@@ -34,6 +34,8 @@ from cotenant.text import listed
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """Seconds on devices: most reference benchmarks take less than two there, too short for heat, power and energy."""
+UID_DIGITS = 18
+"""A number with more of them may not fit into a column of 64 bits, nor the seeds that follow from it."""
 REPEATS = ("--repeat", "--num-iters")
 """Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
@@ -96,6 +98,8 @@ def usual_options(
     """Return the options of the flags that a suite and `exec` have in common. Raises CotenantError."""
     if given.uid < 0:
         raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
+    if given.uid >= 10**UID_DIGITS:
+        raise CotenantError(f"--uid {given.uid} has more than {UID_DIGITS} digits.", "Use a smaller number.")
     repetitions = given.repetitions if given.repetitions is not None else REPETITIONS if duet else 1
     if repetitions < 1:
         raise CotenantError(f"--repetitions {repetitions} is no number of repetitions.", "Count from 1.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.given import LaunchFlags, SuiteFlags
 from cotenant.commands.on_ray import as_node_0, run_on_ray
-from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
+from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_view, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.suite_options import cluster_flags, options_of
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, shortage
@@ -259,7 +259,7 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         from cotenant.report.duets import duets_view
         from cotenant.report.jobs import jobs_view
         from cotenant.report.renderers import show
-        from cotenant.report.suite_end import suite_grids
+        from cotenant.report.suite_end import suite_views
         from cotenant.report.summary import summarise
         from cotenant.results.table import Rows, table_of_records
     except ModuleNotFoundError as error:
@@ -267,9 +267,9 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         return
     summary = summarise(Rows.all(table_of_records(records)))
     if given.format == "json":
-        tell_grid(duets_view(summary.in_duets) if summary.in_duets else jobs_view(summary), given.format)
+        tell_view(duets_view(summary.in_duets) if summary.in_duets else jobs_view(summary), given.format)
     else:
-        show(suite_grids(summary, before, given.verbose))
+        show(suite_views(summary, before, given.verbose))
 
 
 def _report_command(output: Path) -> str:

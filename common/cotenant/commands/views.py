@@ -11,7 +11,7 @@ from cotenant.api.loading import load
 from cotenant.api.result import Result
 from cotenant.api.tables import MAKERS, ResultTable
 from cotenant.checkout import PROGRAM, TARGETS
-from cotenant.commands.output import tell, tell_grid, warn, write_page
+from cotenant.commands.output import tell, tell_view, warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
@@ -50,7 +50,7 @@ def report(given: argparse.Namespace) -> int:
     elif given.table == "speed-up":
         by_precision = _chosen(_tables(summary.jobs, given.systems), given.systems)
         warn(*tables.other_works(by_precision))
-        tell_grid(tables.speed_up_view(by_precision), given.format)
+        tell_view(tables.speed_up_view(by_precision), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -65,7 +65,7 @@ def report(given: argparse.Namespace) -> int:
 
 def _say(table: ResultTable, form: str) -> None:
     warn(*table.notes)
-    tell_grid(table.grid, form)
+    tell_view(table.view, form)
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:
@@ -123,7 +123,7 @@ def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path])
         return
     if form == "md":
         scaling.check_single(curves)
-    tell_grid(scaling.scaling_view(curves), form)
+    tell_view(scaling.scaling_view(curves), form)
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:

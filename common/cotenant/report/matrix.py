@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from cotenant.frames import pl
 from cotenant.report.mlbench import RATE
 from cotenant.report.summary import Summary
-from cotenant.report.view import Cell, Column, RowGroup, View
+from cotenant.report.view import Cell, Column, RowGroup, View, common
 from cotenant.results.columns import COUNTS
 from cotenant.results.identity import natural
 from cotenant.results.launches import Work
@@ -22,6 +22,13 @@ Shares = tuple[float, float, float]
 
 Matrix = Mapping[str, Mapping[str, Shares]]
 """The shares of each job on each device."""
+FIELDS = {
+    **common("job"),
+    "device": "the number of the device; with several hosts host:number",
+    "mean": "the mean rate of its records, as a share of the best device's mean",
+    "least": "the least of them, as such a share",
+    "most": "the greatest of them",
+}
 
 
 def matrix(
@@ -45,11 +52,19 @@ def matrix(
 
 
 def matrix_view(devices: Sequence[str], names: Sequence[str], jobs: Matrix, title: str = "", facts: str = "") -> View:
-    """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
+    """Return a row per job and device; for people one per job, with a column per device by its name.
+
+    A cell has the mean, and lowest .. highest, in % of the best device.
+    """
     columns = [Column("job", left=True)]
     columns += [Column(name, f"on {device}", _cell) for device, name in zip(devices, names, strict=True)]
-    rows = [{"job": job} | {f"on {device}": of_job.get(device) for device in devices} for job, of_job in jobs.items()]
-    return View("devices", columns=columns, groups=[RowGroup(rows, title, facts)])
+    shown = [{"job": job} | {f"on {device}": shares.get(device) for device in devices} for job, shares in jobs.items()]
+    rows = [
+        dict(zip(FIELDS, (job, device, *of_device), strict=True))
+        for job, shares in jobs.items()
+        for device, of_device in shares.items()
+    ]
+    return View("devices", FIELDS, rows, columns, [RowGroup(shown, title, facts)])
 
 
 def _cell(shares: Shares) -> Cell:

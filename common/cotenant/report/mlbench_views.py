@@ -1,4 +1,4 @@
-"""The original suite's report as grids, and as one page: its four sections, every absent number as a dash."""
+"""The original suite's report as views, and as one page: its four sections, every absent number as a dash."""
 
 from __future__ import annotations
 

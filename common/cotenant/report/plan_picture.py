@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, groupby
-from operator import itemgetter
 from string import ascii_letters
 from typing import Any
 
@@ -20,9 +19,9 @@ from rich.console import Console, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from cotenant.report.grid import STYLES, Cell, Column, Grid, table
 from cotenant.report.numbers import ABSENT
 from cotenant.report.renderers import may_leave, terminal
+from cotenant.report.view import STYLES, Cell, Column, View
 from cotenant.text import joined, many
 
 Document = Mapping[str, Any]
@@ -169,13 +168,10 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
     return lines
 
 
-COLUMNS: Sequence[Column[Sequence[Cell]]] = [
-    Column(heading, itemgetter(at), left=heading in ("", "processors"), optional=heading == "shared by")
-    for at, heading in enumerate(("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory"))
-]
+HEADINGS = ("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory")
 
 
-def _tenants(plan: Document) -> Grid:
+def _tenants(plan: Document) -> View:
     """Return a row per tenant, and one for the processors and devices without a tenant."""
     letters, lines = _letters(plan), list[list[Cell]]()
     for tenant in plan["tenants"]:
@@ -195,7 +191,11 @@ def _tenants(plan: Document) -> Grid:
     if plan["processors_unused"] or idle:
         left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
         lines.append([Cell(word, style="dim") for word in left])
-    return table(COLUMNS, lines)
+    columns = [
+        Column(heading, show=lambda cell: cell, left=heading in ("", "processors"), optional=heading == "shared by")
+        for heading in HEADINGS
+    ]
+    return View("slices", columns=columns, rows=[dict(zip(HEADINGS, line, strict=True)) for line in lines])
 
 
 def _memory(plan: Document) -> str:

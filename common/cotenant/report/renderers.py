@@ -10,19 +10,18 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.report.grid import Column, Grid, GridGroup, Row, present
-from cotenant.report.view import COMMAND, Cell, View, Words
+from cotenant.report.numbers import ABSENT
+from cotenant.report.view import COMMAND, Cell, Column, View, Words
 from cotenant.text import csv_cell, markdown_cell, printable, visible
 
 if TYPE_CHECKING:
@@ -37,30 +36,57 @@ WIDTH_OF_FILES = 200
 SCHEMA = "cotenant-view-1"
 
 
-def drawn(view: View | Grid) -> Grid:
-    """Return a view with the cells that people see."""
-    if isinstance(view, Grid):
-        return view
-    columns = [Column(of.heading, of.cell, of.left, of.optional, of.seen, of.words, of.least) for of in view.columns]
-    groups = []
-    for group in view.shown:
-        made = [Row({column: column.of(of) for column in columns}, notes=view.below(of)) for of in group.each()]
-        groups.append(GridGroup(made, group.title, group.facts, group.notes))
-    return Grid(columns, groups, view.title, view.lines, view.joined)
+class ShownRow(NamedTuple):
+    """A row for people: its cells by column, and the lines below it."""
+
+    cells: Mapping[Column, Cell]
+    notes: Sequence[Words]
+
+    def has(self, column: Column) -> bool:
+        """Whether a column has a text in this row."""
+        return self.cells[column].text not in ("", ABSENT)
+
+
+class ShownRows(NamedTuple):
+    """A group of rows with its title, the facts that all of them share, and the lines below it."""
+
+    title: str
+    facts: str
+    lines: Sequence[ShownRow]
+    notes: Sequence[Words]
+
+
+def drawn(view: View) -> list[ShownRows]:
+    """Return the groups of a view with the cells that people see."""
+    return [
+        ShownRows(
+            group.title,
+            group.facts,
+            [ShownRow({column: column.cell(row) for column in view.columns}, view.below(row)) for row in group.each()],
+            group.notes,
+        )
+        for group in view.shown
+    ]
+
+
+def _known(columns: Iterable[Column], groups: Sequence[ShownRows]) -> list[Column]:
+    """Return the columns without the optional ones in which no row has anything."""
+    lines = [line for group in groups for line in group.lines]
+    return [column for column in columns if not column.optional or any(line.has(column) for line in lines)]
 
 
 # A terminal
 
 
-def show(grids: Iterable[View | Grid], console: Console | None = None) -> None:
+def show(views: Iterable[View], console: Console | None = None) -> None:
     """Print views below each other; on a terminal they are folded to its width."""
     console = console or Console()
     if not console.is_terminal:
         # In a notebook rich would show the text there, and print nothing.
         console = Console(file=console.file, width=WIDTH_OF_FILES, force_jupyter=False)
     with may_leave():
-        for grid in grids:
-            for line in terminal(grid, console.width):
+        for view in views:
+            for line in terminal(view, console.width):
                 _print(line, console)
 
 
@@ -84,29 +110,29 @@ def _print(line: Text, console: Console) -> None:
         console.print(Text(" " * indent) + part, soft_wrap=True, highlight=False)
 
 
-def terminal(view: View | Grid, width: int) -> Iterator[Text]:
+def terminal(view: View, width: int) -> Iterator[Text]:
     """Yield the lines for a terminal of `width` columns; those of tables do not wrap."""
-    grid = drawn(view)
-    if grid.title:
-        yield Text(printable(grid.title), "bold", no_wrap=True)
-    columns = [column for column in grid.columns if column.seen != "files"]
-    table = _Table(columns, grid.shown_rows, width)
-    if grid.joined and table.headed:
+    if view.title:
+        yield Text(printable(view.title), "bold", no_wrap=True)
+    columns = [column for column in view.columns if column.seen != "files"]
+    groups = drawn(view)
+    table = _Table(columns, groups, width)
+    if view.joined and table.headed:
         yield table.header()
-    for group in grid.groups:
+    for group in groups:
         yield from _heading(group, width)
-        if not grid.joined:
-            table = _Table(columns, group.shown_rows, width)
-            if table.headed and group.shown_rows:
+        if not view.joined:
+            table = _Table(columns, [group], width)
+            if table.headed and group.lines:
                 yield table.header()
-        yield from table.lines(group.shown_rows)
+        yield from table.lines(group.lines)
         yield from map(_line, group.notes)
-        if group.title and not grid.joined:
+        if group.title and not view.joined:
             yield Text("")
-    yield from map(_line, grid.notes)
+    yield from map(_line, view.lines)
 
 
-def _heading(group: GridGroup, width: int) -> Iterator[Text]:
+def _heading(group: ShownRows, width: int) -> Iterator[Text]:
     """Yield a group's title and facts: on two lines where one has no room for them."""
     title, facts = Text(printable(group.title), "bold"), Text(f"  {printable(group.facts)}".rstrip())
     if group.title and title.cell_len + facts.cell_len <= width:
@@ -135,7 +161,7 @@ def _shortened(text: str, room: int, is_name: bool) -> str:
     return f"{text.rstrip()}…{end}"
 
 
-def _fitted(columns: Sequence[Column[Any]], widths: Sequence[int], width: int) -> Sequence[int]:
+def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> Sequence[int]:
     """Return the widths, with those of `least` columns less where these and the columns before them then fit."""
     for count in (count for count in range(len(columns), 0, -1) if columns[count - 1].least):
         fitted, excess = [*widths], sum(widths[:count]) + GAP * (count - 1) - width
@@ -153,13 +179,13 @@ def _fitted(columns: Sequence[Column[Any]], widths: Sequence[int], width: int) -
 class _Table:
     """Aligned columns, and `below` each row those without room. A table without headings is a list, which folds."""
 
-    def __init__(self, columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> None:
-        columns = present(columns, rows)
+    def __init__(self, columns: Sequence[Column], groups: Sequence[ShownRows], width: int) -> None:
+        columns, lines = _known(columns, groups), [line for group in groups for line in group.lines]
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [
             # A matrix has names from files as headings, too.
-            max(map(cell_len, (printable(column.heading), *(_text(row.cell(column)) for row in rows))))
+            max(map(cell_len, (printable(column.heading), *(_text(line.cells[column]) for line in lines))))
             for column in columns
         ]
         if self.headed:
@@ -171,11 +197,11 @@ class _Table:
     def header(self) -> Text:
         return self._aligned([Cell(column.heading) for column in self.columns], "bold")
 
-    def lines(self, rows: Sequence[Row]) -> Iterator[Text]:
+    def lines(self, rows: Sequence[ShownRow]) -> Iterator[Text]:
         """Yield the lines of rows."""
         for row in rows:
-            yield self._aligned(row.in_order(self.columns))
-            known = [(printable(column.heading), row.cell(column)) for column in self.below if row.has(column)]
+            yield self._aligned([row.cells[column] for column in self.columns])
+            known = [(printable(column.heading), row.cells[column]) for column in self.below if row.has(column)]
             parts = [Text.assemble((f"{name} ".lstrip(), "dim"), (_text(of), of.style or "dim")) for name, of in known]
             if parts:
                 yield Text(" " * GAP) + Text("; ").join(parts)
@@ -196,36 +222,31 @@ class _Table:
 # Files
 
 
-def markdown(view: View | Grid) -> str:
+def markdown(view: View) -> str:
     """Return one table of all groups."""
-    grid = drawn(view)
-    rows = grid.shown_rows
-    columns = present([column for column in grid.columns if column.seen != "screens"], rows)
+    groups = drawn(view)
+    columns = _known((column for column in view.columns if column.seen != "screens"), groups)
     lines = [[markdown_cell(column.heading) for column in columns]]
     lines += [["---" if column.left else "---:" for column in columns]]
-    lines += [[markdown_cell(_text(cell)) for cell in row.in_order(columns)] for row in rows]
+    lines += [
+        [markdown_cell(_text(line.cells[column])) for column in columns] for group in groups for line in group.lines
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def as_csv(view: View | Grid) -> str:
+def as_csv(view: View) -> str:
     """Return a line per row with numbers in all their digits; no text of it is a formula."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    if isinstance(view, View):
-        rows = view.frame.iter_rows()
-    else:
-        records = filter(None, (row.record for row in view.rows))
-        rows = (tuple(record.get(name) for name in view.fields) for record in records)
     writer.writerow(map(csv_cell, view.fields))
-    for values in rows:
+    for values in view.frame.iter_rows():
         writer.writerow(csv_cell(value) if isinstance(value, str) else value for value in values)
     return table.getvalue()
 
 
-def as_json(view: View | Grid) -> str:
+def as_json(view: View) -> str:
     """Return the view with the meanings of its fields; times are ISO 8601 in UTC."""
-    of_view = document(view) if isinstance(view, View) else view.document
-    return json.dumps(of_view, indent=1, allow_nan=False, default=_plain) + "\n"
+    return json.dumps(document(view), indent=1, allow_nan=False, default=_plain) + "\n"
 
 
 def document(view: View) -> dict[str, Any]:
@@ -242,10 +263,12 @@ def document(view: View) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} is no value of a row")
 
 
-FILES: dict[str, Callable[[View | Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
+FILES: dict[str, Callable[[View], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
 """The writer of a view as a file, by the word of `--format`."""
 
 
@@ -254,14 +277,12 @@ FILES: dict[str, Callable[[View | Grid], str]] = {"md": markdown, "csv": as_csv,
 MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
 
 
-def html(view: View | Grid, without: Collection[str] = ()) -> Markup:
+def html(view: View, without: Collection[str] = ()) -> Markup:
     """Return a table per group, `without` the columns of these headings; its texts are escaped."""
-    grid = drawn(view)
-    seen = [column for column in grid.columns if column.seen != "files" and column.heading not in without]
-    columns = present(seen, grid.shown_rows)
-    return Markup(
-        template("grid.html.j2").render(columns=columns, groups=grid.groups, marks=MARKS, printable=printable)
-    )
+    seen = [column for column in view.columns if column.seen != "files" and column.heading not in without]
+    groups = drawn(view)
+    columns = _known(seen, groups)
+    return Markup(template("view.html.j2").render(columns=columns, groups=groups, marks=MARKS, printable=printable))
 
 
 def template(name: str) -> Template:

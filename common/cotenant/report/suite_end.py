@@ -12,7 +12,6 @@ from cotenant.report.answer import answers
 from cotenant.report.basis import basis
 from cotenant.report.beside import mix_blocks, mix_view
 from cotenant.report.duets import duets_view
-from cotenant.report.grid import Grid
 from cotenant.report.interference import interference_view
 from cotenant.report.job_cells import estimate_columns, shared, verdict_cell, verdict_note
 from cotenant.report.job_rows import FIELDS, estimate_row, job_row
@@ -29,8 +28,8 @@ from cotenant.results.record import INVALID
 from cotenant.text import joined, many
 
 
-def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[View | Grid]:
-    """Yield the grids at a suite's end: a duet's verdict; else the jobs, what pairs, pressure and scaling ask for, the
+def suite_views(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[View]:
+    """Yield the views at a suite's end: a duet's verdict; else the jobs, what pairs, pressure and scaling ask for, the
     answer, a sentence on each user's share, and the gravest findings without those that were `printed` before.
 
     If `verbose`, also a row per user, the measures of mixes, the full cost of neighbours, and all findings.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cotenant.frames import pl
 from cotenant.report import numbers
+
+if TYPE_CHECKING:
+    from cotenant.frames import pl
 
 Row = Mapping[str, Any]
 """The values of a row, by field; None for an unknown one."""
@@ -44,8 +46,6 @@ class Cell:
     """
 
     text: str = numbers.ABSENT
-    values: Mapping[str, Value] = field(default_factory=dict)
-    """Values for programs, of a grid's cell alone."""
     style: str = ""
     note: str = ""
     heat: int | None = None
@@ -108,7 +108,7 @@ class RowGroup:
 
     def each(self) -> Iterable[Row]:
         """Return the rows as mappings."""
-        return self.rows.iter_rows(named=True) if isinstance(self.rows, pl.DataFrame) else self.rows
+        return self.rows if isinstance(self.rows, Sequence) else self.rows.iter_rows(named=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class View:
     @cached_property
     def frame(self) -> pl.DataFrame:
         """The rows that programs read."""
-        return self.rows if isinstance(self.rows, pl.DataFrame) else frame_of(self.fields, self.rows)
+        return frame_of(self.fields, self.rows) if isinstance(self.rows, Sequence) else self.rows
 
     @property
     def shown(self) -> Sequence[RowGroup]:
@@ -152,6 +152,8 @@ def common(*names: str) -> dict[str, str]:
 
 def frame_of(fields: Iterable[str], rows: Sequence[Row]) -> pl.DataFrame:
     """Return rows as a frame; values that a row does not have are null."""
+    from cotenant.frames import pl  # what only people read needs none
+
     return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], strict=False) for name in fields})
 
 
