@@ -123,13 +123,15 @@ def test_sweep_ends_what_a_dead_run_left_frozen_below_another_base(dead_run: Run
     base.mkdir()
     try:
         with sleeper(environment(dead_run)) as left:
-            (base / "cgroup.procs").write_text(str(left.pid))
-            (base / "freezer.state").write_text("FROZEN")
-            eventually(lambda: (base / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
-            assert str(dead_run) in sweep_marked()
-            assert left.wait(HANG_S) == -signal.SIGKILL
+            try:
+                (base / "cgroup.procs").write_text(str(left.pid))
+                (base / "freezer.state").write_text("FROZEN")
+                eventually(lambda: (base / "freezer.state").read_text().strip() == "FROZEN", "it is frozen")
+                assert str(dead_run) in sweep_marked()
+                assert left.wait(HANG_S) == -signal.SIGKILL
+            finally:
+                (base / "freezer.state").write_text("THAWED")
     finally:
-        (base / "freezer.state").write_text("THAWED")
         base.rmdir()
 
 

@@ -77,7 +77,7 @@ def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
 def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "LEAVING_S", 100.0)
+    monkeypatch.setattr(alone, "LEAVING_S", 2 * HANG_S)
     result = turning.launch(*COUNTED, design=AllAtOnce(WHY), limits=Limits(timeout_s=HANG_S))
     assert outcomes(result) == ["completed", "completed"]
     missed = "--timeout leaves no time to observe it alone"

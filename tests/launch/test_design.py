@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.launch.design.designs import LEAST_ROUNDS, WANTED_ROUNDS, InBlocks
-from cotenant.launch.design.passed import ALL, HOME, NOWHERE, ONLY, TURN, Block, Passed, Place, places
+from cotenant.launch.design.passed import ALL, HOME, NOWHERE, ONLY, TURN, Block, Passed, Place, is_narrow, places
 from cotenant.launch.design.shared import Design, DesignPlan, Room, Round, Rounds, Turn
 from cotenant.results.record import Observed
 from launch.designed import MS, blocks_in, carried_out, room, row
@@ -116,6 +116,17 @@ def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_l
     assert rounds(least_ns / 2 + MS) == LEAST_ROUNDS
     assert (rounds(least_ns + 0.9 * round_ns), rounds(least_ns + 2.1 * round_ns)) == (8, 10)
     assert rounds(1e12) == WANTED_ROUNDS
+
+
+@pytest.mark.parametrize(("spread", "narrow"), [(0.0, True), (0.3, False)])
+def test_an_interval_is_that_of_rates_whatever_the_length_of_observations(spread: float, narrow: bool) -> None:
+    """Ten observations, every second of which has twice the items in about twice the time."""
+    rows, at_ns = [], 0
+    for number in range(10):
+        took_ns = round((1 + number % 2) * (1 + spread * (number % 3)) * 100 * MS)
+        made = Observed(start_ns=at_ns, end_ns=at_ns + took_ns, items=100.0 * (1 + number % 2), data_wait_ns=0)
+        rows, at_ns = [*rows, made], at_ns + took_ns
+    assert is_narrow(rows, 0.05) is narrow
 
 
 @pytest.mark.parametrize(("narrow", "rounds"), [(0.02, LEAST_ROUNDS), (0.002, 15), (None, 15)])

@@ -32,7 +32,7 @@ def test_a_launch_yields_a_curve_and_the_records_of_its_pairs(loose: Suites, cap
         assert not errors(record)
     half, full = (records[f"pressure_cpu_{level}.in.vae+pressure_cpu_{level}"] for level in (50, 100))
     assert 0.3 < half["statistics"]["median"] / full["statistics"]["median"] < 0.8
-    (curve,) = reported(loose, capsys, "--table", "pressure")["curves"]
-    assert [point["level"] for point in curve["curve"]["points"]] == [50, 100]
-    assert all(point["kept"]["interval"] for point in curve["curve"]["points"])
+    levels = reported(loose, capsys, "--table", "pressure")["rows"]
+    assert [row["level"] for row in levels] == [50, 100]
+    assert None not in {row["kept_low"] for row in levels}
     assert reported(loose, capsys)["rows"] == []

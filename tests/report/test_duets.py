@@ -76,9 +76,12 @@ def line(records: list[Record]) -> DuetLine:
     return found
 
 
-def test_a_duet_that_ran_again_and_lost_a_user_does_not_hide_its_first_run() -> None:
+def test_of_merged_runs_of_a_duet_the_newest_counts_even_one_that_lost_a_user_and_it_is_said() -> None:
     again = [replace(one, start_time="2026-11-28T10:00:00+00:00") for one in duet(None, lost=1)]
-    assert duet_lines(summary_of([*duet(), *again]).in_duets) == duet_lines(summary_of(duet()).in_duets)
+    merged = summary_of([*duet(), *again])
+    (failed,) = duet_lines(merged.in_duets)
+    assert (failed.ratio, failed.verdict) == (None, "failed")
+    assert any("there are records of several runs; the newest count." in note for note in merged.notes)
 
 
 @pytest.mark.parametrize(

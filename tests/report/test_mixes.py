@@ -92,11 +92,13 @@ def test_the_jobs_of_a_mix_are_one_launch_of_the_meters() -> None:
     assert [[meter.mean for meter in of] for of in watts] == [[100.0, 300.0]] * 2
 
 
-def test_a_mix_that_ran_again_and_lost_a_user_does_not_hide_its_first_run() -> None:
-    """Its survivors would stand beside the lost user's first run."""
+def test_of_merged_runs_of_a_mix_the_newest_counts_even_one_that_lost_a_user_and_it_is_said() -> None:
+    """Its survivors do not stand beside the lost user's first run."""
     first, alone_too = mix(TWO), baselines("vae", "wlm")
-    again = only([*first, *mix((("vae", 0.4), ("wlm", 0.9)), lost=1, second=30), *alone_too])
-    assert again.measures == only([*first, *alone_too]).measures != {}
+    records = [*first, *mix((("vae", 0.4), ("wlm", 0.9)), lost=1, second=30), *alone_too]
+    assert only([*first, *alone_too]).measures != {}
+    assert only(records).measures == {}
+    assert any("there are records of several runs; the newest count." in note for note in summary_of(records).notes)
 
 
 def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:

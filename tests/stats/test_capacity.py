@@ -8,7 +8,7 @@ import random
 import pytest
 
 from cotenant.stats.capacity import Requirement, Standing, estimates_of
-from cotenant.stats.crowd_search import CONFIRMED, LEAST_ROUNDS, Confirming, CrowdSearch
+from cotenant.stats.crowd_search import CONFIRMED, LEAST_ROUNDS, MOST_ROUNDS, Confirming, CrowdSearch, SteadyCrowd
 
 HALF = Requirement("keep", 0.5)
 
@@ -99,3 +99,24 @@ def test_where_memory_holds_no_more_only_they_are_launched() -> None:
     assert (confirming.next_users(), confirming.settled, confirming.has_tried_most) == (None, True, True)
     confirming.limit_to(3)
     assert confirming.next_users() == 3
+
+
+@pytest.mark.parametrize(("kept", "standing"), [(0.502, Standing.HELD), (0.498, Standing.FAILED)])
+def test_after_the_most_rounds_the_estimate_decides(kept: float, standing: Standing) -> None:
+    search, low = CrowdSearch(HALF, 4, least=1), math.log(kept)
+    for number in range(MOST_ROUNDS):
+        assert search.held == 1 or number >= MOST_ROUNDS
+        search.take(2, dict.fromkeys(range(2), low + (0.3 if number % 2 else -0.3)))
+    assert search.estimate(2).standing(HALF.log) is Standing.UNCLEAR
+    assert (search.held, search.failed) == ((2, None) if standing is Standing.HELD else (1, 2))
+
+
+@pytest.mark.parametrize("counted", [None, 2])
+def test_a_steady_crowd_counts_all_users_or_the_first_ones(counted: int | None) -> None:
+    crowd = SteadyCrowd(3, 2, counted)
+    crowd.take(3, {0: 0.0, 1: 0.0})
+    assert len(crowd.rounds) == (0 if counted is None else 1)
+    while (users := crowd.next_users()) is not None:
+        assert users == 3
+        crowd.take(3, values(0.5, 3))
+    assert [len(row) for row in crowd.rounds] == [counted or 3] * 2

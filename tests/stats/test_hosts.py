@@ -77,3 +77,13 @@ def test_the_usual_count_is_that_of_most_and_of_two_the_higher() -> None:
     assert usual([8, 7, 8]) == 8
     assert usual([7, 8]) == 8
     assert usual([8, 7, 7]) == 7
+
+
+def test_of_three_hosts_the_usual_rate_is_the_median_of_all_and_of_two_the_others() -> None:
+    def ratio(*rates: float) -> float:
+        alike: dict[str, Rates] = {f"n{at}": {("x",): {0: rate}} for at, rate in enumerate(rates)}
+        return host_rates(alike)["n0"].ratio
+
+    assert ratio(1.0, 2.0) == pytest.approx(0.5)
+    assert ratio(1.0, 2.0, 4.0) == pytest.approx(0.5)
+    assert ratio(3.0, 2.0, 4.0) == pytest.approx(1.0)

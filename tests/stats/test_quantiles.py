@@ -25,3 +25,10 @@ def test_few_values_have_no_interval(q: float, least: int) -> None:
     values = [value for pair in zip(range(500), range(500, 1000), strict=True) for value in pair]
     assert quantile(values[: least - 1], q).interval is None
     assert quantile(values[:least], q).interval is not None
+
+
+def test_the_ends_are_the_ranks_that_the_binomial_distribution_gives() -> None:
+    """Of 100 independent values the ranks around the median are 40 and 61 (David and Nagaraja, Order Statistics, 7.1),
+    since P(binomial(100, 1/2) < 40) is 1.8 % and P(binomial(100, 1/2) < 41) is 2.8 %."""
+    alternating = [value for pair in zip(range(1, 51), range(51, 101), strict=True) for value in pair]
+    assert quantile(alternating, 0.5).interval == (40, 61)

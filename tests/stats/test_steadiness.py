@@ -118,3 +118,9 @@ def test_a_spike_belongs_to_what_took_its_time_and_a_thousandth_is_none_however_
     even = [1.0 + index % 5 / 1e7 for index in range(20)]
     assert spikes([*even, 1.009], [0.0] * 21) == spikes([], []) == Spikes((), ())
     assert spikes([*even, 1.011], [0.0] * 21) == Spikes((), (20,))
+
+
+def test_three_values_are_the_fewest_with_a_trend() -> None:
+    assert mann_kendall([1.0, 2.0]) == 1.0
+    # The score of three rising values is 3, its variance 11 / 3 (Kendall, 1948), less half a step of continuity.
+    assert mann_kendall([1.0, 2.0, 3.0]) == pytest.approx(2 * stats.norm.sf(2 / math.sqrt(11 / 3)))

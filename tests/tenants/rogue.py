@@ -75,7 +75,7 @@ class Rogue(Rendezvous):
 
 INVENTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "items": lambda fields: {"items": 10 * fields["items"]},
-    "rate": lambda fields: {"items": 2.3e10 * (fields["end_ns"] - fields["start_ns"])},
+    "rate": lambda fields: {"items": 2.3e9 * (fields["end_ns"] - fields["start_ns"])},
     "nanosecond": lambda fields: {"start_ns": fields["end_ns"] - 1},
     "negative-wait": lambda fields: {"data_wait_ns": -(10**15)},
     "long-wait": lambda fields: {"data_wait_ns": fields["end_ns"] - fields["start_ns"] + 1},
