@@ -1,4 +1,4 @@
-"""Says how many users a machine carries: a sentence, a table over numbers of users, and how far to trust it."""
+"""The number of users that a machine carries: a sentence, a table over numbers of users, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cotenant.text import gib, in_words, joined, many, ordinal, verb
 
 
 class Shown(NamedTuple):
-    """How values of a requirement are shown: the user's verb before them, their factor, their unit."""
+    """The form of a requirement's values: the user's verb before them, their factor, their unit."""
 
     verb: str
     scale: float
@@ -39,7 +39,7 @@ BINDING = {
 
 
 def capacity_sentences(found: Carried) -> list[str]:
-    """Return the answer: how many users, each one's share, the share with one more, and the result beside pressure."""
+    """Return the answer: how many users, each user's share, the share with one more, and the result under pressure."""
     if not found.settled:
         return [_no_answer(found)]
     users, label = found.users, found.label
@@ -47,7 +47,7 @@ def capacity_sentences(found: Carried) -> list[str]:
     each = "each " if users > 1 else ""
     sentence = f"{together} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
     sentences = [sentence, *_beside(found)]
-    # If no more were to be tried, no limit was met.
+    # If no more users were to be tried, no limit was met.
     if found.binding or users + found.step in found.confirmed:
         sentences.append(BINDING.get(found.binding) or _unbound(found))
     return sentences
@@ -118,7 +118,7 @@ def _beside(found: Carried) -> Iterator[str]:
 
 
 def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
-    """Return `keeps 31 % (28 to 34 %)` of the user that has least."""
+    """Return `keeps 31 % (28 to 34 %)` for the user that has least."""
     shown = SHOWN[requirement.kind]
     logs = (estimate.worst, *(estimate.interval or ()))
     worst, *ends = (shown.text(requirement.shown(log)) for log in logs)

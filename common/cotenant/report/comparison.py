@@ -29,7 +29,7 @@ STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "di
 Side = Mapping[str, Sequence[LaunchRecords]]
 """The launches with a rate, by job."""
 Sides = Mapping[str, Sequence[LaunchRecords]]
-"""Those of one job, by side: A and B, in this order."""
+"""The launches of one job by side: A and B, in this order."""
 
 
 def differences_allowed() -> list[str]:
@@ -39,10 +39,10 @@ def differences_allowed() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The margin, `margins` of jobs that have their own, words that may differ, and the jobs that B was asked to run.
+    """The margin, `margins` of jobs with their own, words that may differ, and the jobs that B should run.
 
-    A margin of None stands for the noise of all compared launches, at least 2 %. Words in `allowed` may differ between
-    the sides, but not within one, except for hosts.
+    A margin of None means the noise of all compared launches, at least 2 %. Words in `allowed` may differ between the
+    sides; within one side only hosts may.
     """
 
     margin: float | None = None
@@ -67,9 +67,9 @@ class JobComparison:
 class SuiteComparison:
     """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
 
-    `suite_slower` is None if no job has two launches a side, which a test needs. `lost` jobs have a rate in A but none
-    in B, which ran them or was asked to. `apart` says how far the sides lie apart in time if all launches of one came
-    before all of the other; empty if they ran by turns, or their times are not known.
+    `suite_slower` is None if no job has the two launches per side that a test needs. `lost` jobs have a rate in A but
+    none in B, which ran them or should have. `apart` is the sides' distance in time in words if all launches of one
+    came before all of the other; empty if they ran by turns, or their times are unknown.
     """
 
     lines: tuple[JobComparison, ...]
@@ -82,17 +82,17 @@ class SuiteComparison:
 
 
 def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
-    """Compare job by job; a job whose sides did different work is INVALID, and the difference is named.
+    """Compare job by job; a job with different work on its sides is INVALID, and the difference is named.
 
-    Among many equal jobs chance alone makes some look faster or slower, so a claim has to hold with Holm's (1979)
-    correction over all jobs, too.
+    Among many equal jobs chance alone makes some look faster or slower, so a claim must also hold with Holm's (1979)
+    correction over all jobs.
     """
     same = _identities(a) == _identities(b)
     jobs = {job: {"A": a.get(job, []), "B": b.get(job, [])} for job in dict.fromkeys((*a, *b))}
     reasons = {job: _incomparable(sides, conditions.allowed, same) for job, sides in jobs.items()}
     usual = conditions.margin
     if usual is None:
-        # A job that is not compared may be a mixture of works, whose rates differ by more than noise.
+        # A job that is not compared may be a mixture of works: its rates differ by more than noise.
         compared = [sides for job, sides in jobs.items() if reasons[job] is None]
         usual = max(LEAST_MARGIN, pooled_noise(rates_of(of) for sides in compared for of in sides.values()) or 0.0)
     margins = conditions.margins
@@ -105,7 +105,7 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
 
 
 def _identities(side: Side) -> set[tuple[object, ...]]:
-    """Return a value for each launch that is the same for all copies of its records."""
+    """Return a value for each launch that all copies of its records share."""
     return {
         (launch.host, job, launch.run_id, launch.start_time, *launch.rates)
         for job, launches in side.items()
@@ -127,7 +127,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
 
 
 def _apart(a: Side, b: Side) -> str:
-    """Say how A and B lie in time if they did not run by turns."""
+    """Return the distance of A and B in time in words if they did not run by turns."""
     times = [[launch.start_time for of in side.values() for launch in of if launch.start_time] for side in (a, b)]
     for (early, first), (late, second) in itertools.permutations(zip("AB", times, strict=True)):
         if first and second and max(first) < min(second):
@@ -152,7 +152,7 @@ def _alarm(lines: Sequence[JobComparison]) -> bool | None:
 
 
 def _line(job: str, sides: Sides, margin: float, reason: str | None, same: bool) -> JobComparison:
-    """Return the comparison of one job's sides; INVALID where there is a `reason` not to compare them."""
+    """Return the comparison of one job's sides; INVALID if there is a `reason` not to compare them."""
     rates_a, rates_b = map(rates_of, sides.values())
     middles = middle(rates_a), middle(rates_b)
     if reason is not None:
@@ -189,9 +189,9 @@ def _incomparable(sides: Sides, allowed: Collection[str], same: bool) -> str | N
             return f"{side} has launches of {mixed}; name a directory of one"
     beside = {*allowed}
     if BATCH_SIZE in allowed:
-        beside.update((BENCHMARK, "kernels"))  # They follow the batch size; the work of an item does not.
+        beside.update((BENCHMARK, "kernels"))  # these follow the batch size; the work of an item does not
     if BENCHMARK in allowed:
-        beside.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
+        beside.add(ITEM)  # other sources or arguments change the work of an item as well
     every = [*itertools.chain.from_iterable(sides.values())]
     if (difference := difference_of([launch.work for launch in every], beside)) is not None:
         return f"{_named(difference, every)} (--allow {difference[0]})"
@@ -202,7 +202,7 @@ def _incomparable(sides: Sides, allowed: Collection[str], same: bool) -> str | N
 
 
 def _named(difference: tuple[str, str], launches: Sequence[LaunchRecords]) -> str:
-    """Return a difference in words; that of works with the arguments that changed, if only by a new default."""
+    """Return a difference in words; for works with the changed arguments, even if only by a new default."""
     changes = changed_arguments(launches) if difference[0] in (BENCHMARK, ITEM) else ""
     return f"{difference_words(*difference)}{changes and f': {changes}'}"
 
@@ -277,7 +277,7 @@ def _rows(lines: SuiteComparison) -> list[Row]:
 
 
 def _margin_words(lines: SuiteComparison) -> str:
-    """Return `margin 2.0 %; `, or that of each job where they differ; empty where nothing could be compared."""
+    """Return `margin 2.0 %; `, or each job's if they differ; empty if nothing could be compared."""
     of_jobs = {line.job: line.comparison.margin for line in lines.lines if line.comparison is not None}
     if len(set(of_jobs.values())) > 1:
         return "margins: " + ", ".join(f"{job} {100 * of_job:.1f} %" for job, of_job in of_jobs.items()) + "; "

@@ -1,4 +1,4 @@
-"""The rows of jobs: one for all users of a job, and one for each of them."""
+"""The rows of jobs: one for all users of a job, and one per user."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ FIELDS = {
     "within": "half the 95 % interval of the median of a launch's observations, over the median; of several the widest",
 }
 WORK = {word: column.meaning for word, column in equal_columns().items() if word not in FIELDS}
-"""The fields of a job's work, which is the same in all its launches."""
+"""The fields of a job's work, equal in all its launches."""
 FIELDS |= WORK
 
 
 def job_row(job: JobSummary) -> dict[str, Any]:
-    """Return the row of all users of a job. Beside FIELDS it has their `rates`, None without any."""
+    """Return the row of all users of a job. Besides FIELDS it has their `rates`, None without any."""
     even, compute = job.evenness, job.compute
     return {
         **dict(job.work or ()),
@@ -100,14 +100,14 @@ def user_rows(job: JobSummary) -> Iterator[Row]:
 
 
 def half_intervals(job: JobSummary) -> Mapping[str, float]:
-    """Return half the widest 95 % interval over a launch's observations, over their median, for each user."""
+    """Return each user's widest half 95 % interval over a launch's observations, relative to their median."""
     low, high, middle = map(pl.col, ("interval_low_items_s", "interval_high_items_s", "rate_items_s"))
     halves = job.members.columns(tenant=TENANT, half=(high - low) / (2 * middle)).drop_nulls()
     return dict(halves.group_by("tenant", maintain_order=True).max().iter_rows())
 
 
 def kept_row(name: str, kept: Kept | None) -> dict[str, Any]:
-    """Return the fields of a kept share; none if it is not known."""
+    """Return the fields of a kept share; none if it is unknown."""
     if kept is None:
         return dict.fromkeys(kept_fields(name))
     values = (kept.value, *(kept.interval or (None, None)), kept.n, kept.over)
@@ -136,11 +136,11 @@ def estimate_row(estimate: Estimate | None) -> dict[str, Any]:
 
 
 def _shares(job: JobSummary, tenant: str | None) -> dict[str, Any]:
-    """Return the share that a user, or all of them, keep of their rate alone, and the one that neighbours take."""
+    """Return the share of its rate alone that a user keeps, or all users keep, and the share that neighbours take."""
     kept = job.kept.get(tenant)
     if kept is None or job.alone is None:
         return kept_row("kept", kept)
-    # The loss is lowest where the kept share is highest.
+    # The highest kept share is the lowest loss.
     high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
     values = (1 - kept.value, low, high, kept.n, kept.over, int(job.alone.quick))
     return {**kept_row("kept", kept), **dict(zip(INTERFERENCE, values, strict=True))}

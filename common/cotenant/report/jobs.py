@@ -49,7 +49,7 @@ OF_STEPS = (
 )
 OF_CEILING = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
 EXPLAINED = {"halves": OF_WITHIN, "step_p99_ns": OF_STEPS, "of_ceiling": OF_CEILING}
-"""The meanings of columns, by the field that is known where they are not empty."""
+"""The meanings of columns, by the field that is known if they are not empty."""
 
 
 def jobs_view(summary: Summary, targets: Mapping[str, Target] | None = None) -> View:
@@ -71,7 +71,7 @@ def jobs_view(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
                 "of_target": _share(job, targets or {}),
             }
             shown.append(row | of_people)
-        # The heading has the values that are the same in all rows.
+        # The heading has the values that all rows share.
         same = [facts(members, host), "each measured once" if once else ""]
         if len(overlaps := _overlaps(members)) == 1:
             same.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
@@ -92,7 +92,7 @@ def jobs_view(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
 
 def _problems(summary: Summary) -> Iterator[Words]:
-    """Yield failures, notes and findings, and the commands that mend the first of them."""
+    """Yield failures, notes and findings, and the commands that resolve the first of them."""
     yield from lines_below(summary.losses, summary.notes, summary.findings)
     for step in first_steps(summary.findings):
         rule = step.finding.rule.replace("_", " ")
@@ -131,9 +131,9 @@ def _columns(summary: Summary, once: bool) -> list[Column]:
 
 
 def main_columns(jobs: Sequence[JobSummary], anchors: Mapping[str, str] = MappingProxyType({})) -> list[Column]:
-    """Return the columns of a suite's end, with which a report's begin; `basis` says their n and intervals.
+    """Return the columns of a suite's end, which a report's table has first; `basis` says their n and intervals.
 
-    `anchors` are the places of rules on a page; a row's `place` is that of its job.
+    `anchors` are the places of rules on a page; a row's `place` is its job's.
     """
 
     def verdict(text: str, why: str, rule: str | None) -> Cell:
@@ -162,9 +162,9 @@ def _overlaps(jobs: Sequence[JobSummary]) -> set[float]:
 
 
 def _halves(job: JobSummary, users: Sequence[Row], once: bool) -> list[float] | None:
-    """Return the users' intervals within a launch; None if there are launches enough for an interval over them.
+    """Return the users' intervals within a launch; None if there are enough launches for an interval over these.
 
-    Jobs that were all measured `once` have none of these.
+    There is none, either, if all jobs were measured `once`.
     """
     if job.node is None or (job.node.interval is not None and not once):
         return None

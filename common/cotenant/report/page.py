@@ -40,7 +40,7 @@ SECTIONS: Sequence[Callable[[PageContents], Section | None]] = (
     tables.left_out,
     machine.machines,
 )
-"""The sections in the order of the page. One that returns None has nothing to show."""
+"""The sections in the order of the page; a section without contents returns None."""
 DUETS_ON_TOP = 2
 FOOTER = "Every rate is items per second; all users of a launch ran at the same time."
 
@@ -67,7 +67,7 @@ def page(title: str, contents: PageContents) -> str:
 
 
 def headline(summary: Summary, against: str | None = None) -> str:
-    """Return the title of a page that was given none: `cpu: 2 users on Some Processor, against V100`."""
+    """Return the default title of a page: `cpu: 2 users on Some Processor, against V100`."""
     suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
     users = _users(summary)
     devices = {gpu for job in summary.jobs for gpu in job.gpus}
@@ -87,7 +87,7 @@ def _subtitle(contents: PageContents) -> str:
     records = contents.records.columns(
         *("suite", "hostname", "isolation", "run_id", "solo", "start_time"),
         launch=LAUNCH,
-        # A launch of one user alone counts among the launches, too.
+        # A solo launch counts as a launch, too.
         alone_of=pl.when("solo").then(TENANT),
     )
     different = records.drop("start_time").unique()
@@ -112,10 +112,10 @@ def _host_cards(contents: PageContents) -> Iterator[Card]:
         yield from cards(summary)
     elif len(hosts) <= MOST_HOSTS:
         for host, of_host in hosts.items():
-            # The table of hosts side by side has the other cards' facts.
+            # The table of hosts has the facts of the other cards.
             clean = cards(of_host)[0]
             yield clean._replace(name=f"{clean.name}, {host or UNNAMED}")
-    # A rule may give several remedies, and is one row of the table.
+    # A rule with several remedies is one row of the table.
     severities = Counter(
         severity for severity, _ in {(finding.severity, finding.rule) for finding in contents.findings}
     )

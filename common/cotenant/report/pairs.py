@@ -1,4 +1,4 @@
-"""The matrix of pairs: the share that each job keeps beside each other one, and beside itself."""
+"""The matrix of pairs: the share that each job keeps beside each other job, and beside itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Pair = tuple[str, str]
 
 
 class PairShare(NamedTuple):
-    """The share that a victim keeps, and the rules that warn of its launches, alone or beside the neighbour."""
+    """The share that a victim keeps, and the rules of warnings on its launches, alone or beside the neighbour."""
 
     kept: Kept
     doubts: tuple[str, ...]
@@ -75,11 +75,11 @@ class PairMatrix:
     quick: bool
 
     def sensitivity(self, victim: str) -> float | None:
-        """Return the sum of a row, a job's kept shares beside all jobs; None where a pair is missing."""
+        """Return the sum of a row, a job's kept shares beside all jobs; None if a pair is missing."""
         return self._sum((victim, neighbour) for neighbour in self.jobs)
 
     def noise(self, neighbour: str) -> float | None:
-        """Return the sum of a column, all jobs' kept shares beside one job; None where a pair is missing."""
+        """Return the sum of a column, all jobs' kept shares beside one job; None if a pair is missing."""
         return self._sum((victim, neighbour) for victim in self.jobs)
 
     def _sum(self, pairs: Iterable[Pair]) -> float | None:
@@ -89,7 +89,7 @@ class PairMatrix:
 
 @lru_cache(maxsize=1)
 def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
-    """Return a matrix for each suite, host and isolation under which several pairs were measured.
+    """Return a matrix for each suite, host and isolation with several measured pairs.
 
     A job beside itself is either a pair that names it twice or a launch of two equal users.
     """
@@ -112,7 +112,7 @@ def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
 
 
 def _equals(summary: Summary) -> dict[tuple[str, str, str], list[list[Row]]]:
-    """Return the two users of each job that have a slice each, by suite, host and isolation: they are a pair, too."""
+    """Return each job's two users with a slice each, by suite, host and isolation: they are a pair, too."""
     users = kept_table(summary).filter(
         pl.col("company") == COPIES, pl.col("measure") == KEPT, pl.col("processor_sharers") == 1,
         pl.col("tenant").is_not_null(), pl.col("together").is_not_null(),
@@ -123,13 +123,13 @@ def _equals(summary: Summary) -> dict[tuple[str, str, str], list[list[Row]]]:
 
 
 def outside_pairs(summary: Summary) -> list[MixBlock]:
-    """Return the mixes that stand in no matrix of pairs."""
+    """Return the mixes that are in no matrix of pairs."""
     places = {(matrix.suite, matrix.host, matrix.isolation) for matrix in pair_matrices(summary)}
     return [block for block in mix_blocks(summary) if not block.is_pair or block.place not in places]
 
 
 def _of_pair(users: Sequence[Row]) -> Iterator[tuple[Pair, PairShare]]:
-    """Yield the shares of two users in both directions, of equal ones their mean."""
+    """Yield the shares of two users in both directions, for equal users their mean."""
     one, other = users
     shares = [
         PairShare(kept, (*user["doubts"], *user["alone_doubts"]))
@@ -145,7 +145,7 @@ def _of_pair(users: Sequence[Row]) -> Iterator[tuple[Pair, PairShare]]:
 
 
 def pairs_view(summary: Summary) -> View:
-    """Return a row per job and a column per neighbour; programs have a row for each direction of each pair."""
+    """Return a row per job and a column per neighbour; for programs a row for each direction of each pair."""
     matrices = pair_matrices(summary)
     jobs = list(dict.fromkeys(job for matrix in matrices for job in matrix.jobs))
     columns = [
@@ -190,7 +190,7 @@ def _place(matrix: PairMatrix) -> dict[str, str]:
 
 
 def _line(matrix: PairMatrix, victim: str, jobs: Sequence[str]) -> Row:
-    """Return the cells of a job, or of the sums of all, by their neighbours among `jobs`."""
+    """Return the cells of a job, or of the sums of all jobs, by their neighbours among `jobs`."""
     is_sum = victim == SUM
     cells = {f"beside {job}": _total(matrix.noise(job)) if is_sum else _cell(matrix, (victim, job)) for job in jobs}
     return {**_place(matrix), "job": victim, **cells, "sum": BLANK if is_sum else _total(matrix.sensitivity(victim))}
@@ -217,7 +217,7 @@ def _pair_notes(matrix: PairMatrix) -> list[Words]:
 
 
 def pairs_sentence(matrix: PairMatrix) -> str:
-    """Return the mean of the kept shares, and the pair of the least one if noise does not explain it."""
+    """Return the mean of the kept shares, and the pair with the least share if noise does not explain it."""
     parts = [share.kept for share in matrix.shares.values()]
     differ, mean = differences_by_intervals(parts), 100 * fmean(part.value for part in parts)
     once = "; measured once" if any(part.n == 1 for part in parts) else ""

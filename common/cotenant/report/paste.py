@@ -1,4 +1,4 @@
-"""Lines to paste, which limit the users of a machine to as many as it carries. Nothing is applied."""
+"""Lines to paste, which limit a machine to the users that it carries. Nothing is applied."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cotenant.machine.topology import Machine
 from cotenant.stats.capacity import Carried
 
 LEAST_TASKS, TASKS_OF_A_SESSION = 512, 4
-"""The least limit of a user's tasks, and the factor on the job's processes: a person also has a shell and a desktop."""
+"""The least limit of a user's tasks, and the factor on the job's processes: a user also has a shell and a desktop."""
 MIB = 1 << 20
 
 
 class PasteLines(NamedTuple):
-    """The text of one file; `checked` says which tool accepted it, why one refused it, or that none read it."""
+    """The text of one file; `checked` says which tool accepted it, why a tool refused it, or that none read it."""
 
     tool: str
     file: str

@@ -1,7 +1,7 @@
-"""The picture of a plan: sockets and nodes as boxes, cores as cells, and below it each tenant's part.
+"""The picture of a plan: sockets and nodes as boxes, cores as cells, and below them each tenant's part.
 
-Tenants are letters, which colours only repeat, so that it is readable in a file, too. Tenants that share processors
-have the same letter.
+Tenants are letters, which colours only repeat, so that the picture is also readable in a file. Tenants that share
+processors have the same letter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cotenant.text import joined, many
 Document = Mapping[str, Any]
 """The document that `plan --json` prints, or a part of it."""
 Letters = Mapping[int | None, tuple[str, str]]
-"""Each tenant's letter, which stands for its part of the processors, and its colour; under None those of free cores."""
+"""Each tenant's letter, for its part of the processors, and its colour; under None the free cores' ones."""
 
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them
@@ -43,7 +43,7 @@ _ROW = 32
 def plan_text(plan: Document) -> str:
     """Return the text that `print_plan` prints without a terminal."""
     text = StringIO()
-    # In a notebook rich would show the text there, and print nothing.
+    # In a notebook rich would display the text instead of printing it.
     print_plan(plan, Console(file=text, width=WIDEST, color_system=None, force_jupyter=False))
     return text.getvalue()
 
@@ -54,7 +54,7 @@ def print_plan(plan: Document, console: Console | None = None) -> None:
     width = min(console.width, WIDEST)
     with may_leave():
         for part in _parts(plan, width):
-            # A file has no width to fit: a finding there is one line, however long.
+            # A file has no width to fit: a finding is one line, however long.
             unbound = isinstance(part, Text) and (bool(part.no_wrap) or not console.is_terminal)
             console.print(part, highlight=False, soft_wrap=unbound, width=width)
 
@@ -102,7 +102,7 @@ def _cores(boxes: Iterable[Document]) -> list[Document]:
 
 
 def _boxes(plan: Document, width: int) -> Columns:
-    """Return a box for each socket's part of a node, all as wide as the widest, as many in a line as fit.
+    """Return a box for each socket's part of a node, all as wide as the widest, as many per line as fit.
 
     Each row of a box begins with its first processor's number. A single node's memory is in the heading.
     """
@@ -138,7 +138,7 @@ def _letters(plan: Document) -> Letters:
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
-    """Yield rows of cores of one width and kind: all of them, or a power of two, as cores are usually grouped."""
+    """Yield rows of cores of one width and kind: all cores, or a power of two, as cores are usually grouped."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
         behind = f"{_GAP}{kind}" if kind else ""

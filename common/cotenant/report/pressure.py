@@ -1,4 +1,4 @@
-"""The shares that jobs keep of their rates beside neighbours of known pressure: a curve per job and resource."""
+"""The shares of their rates that jobs keep beside neighbours of known pressure: a curve per job and resource."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CONDITIONS = ("suite", "host", "job", "isolation", "resource", "achieved_unit", 
 
 @dataclass(frozen=True, slots=True)
 class PressureCurve:
-    """The curve of a job beside one resource; None where no level has a kept share.
+    """The curve of a job under pressure on one resource; None if no level has a kept share.
 
-    `unit` is the neighbour's, `difference` says in what the job's work differs from that of its other curves, and
-    `doubts` are the rules of its records' warnings.
+    `unit` is the neighbour's, `difference` names the difference in work from the job's other curves, `doubts` are the
+    rules of its records' warnings.
     """
 
     suite: str
@@ -83,11 +83,11 @@ LEGEND = (
 )
 SCALES = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "))
 LEAST = 0.1
-"""A slope is stated for a number of units of pressure that costs at least this many percent."""
+"""A slope is given for as many units of pressure as cost at least this many percent."""
 
 
 def _first(text: str, is_first: bool) -> str:
-    """Return a text that stands at the first level only; programs read it at all levels."""
+    """Return a text at the first level only; programs read it at all levels."""
     return text if is_first else ""
 
 
@@ -104,7 +104,7 @@ COLUMNS = (
 
 
 def pressure_view(curves: Sequence[PressureCurve]) -> View:
-    """Return a row per level of each curve, and below each its slope and knee."""
+    """Return a row per level of each curve, and below each curve its slope and knee."""
     by_host = grouped(curves, lambda each: (each.suite, each.host))
     groups = [
         RowGroup([row for each in of for row in _levels_of(each)], *place, [((words_of(each), ""),) for each in of])

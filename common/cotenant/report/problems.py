@@ -27,7 +27,7 @@ from cotenant.text import listed, many, noun, printable
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _WORST = pl.coalesce("effect", "value").arg_max().fill_null(0)
 GRAVEST = pl.col("sentence").get(_WORST)
-"""The sentence of the finding with the greatest effect, or value, else of the first one."""
+"""The sentence of the finding with the greatest effect, or value, else of the first finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ReportedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A tenant that did not finish, and why; its failure ended `aborted` other tenants of the launch."""
+    """A tenant that did not finish, and why; its failure ended other tenants of the launch, `aborted` in number."""
 
     job: str
     run_id: int
@@ -85,7 +85,7 @@ def rules_of(records: Rows) -> list[str]:
 
 
 def losses(records: Rows) -> list[Loss]:
-    """Return the tenants that did not finish; those that another's failure ended are counted with that one."""
+    """Return the tenants that did not finish; tenants that another's failure ended are counted with it."""
     lost = records.where(~pl.col("completed"))
     place = ("suite", "hostname", "isolation")
     rows = lost.columns("name", "run_id", TENANT, "outcome", "message", *place, launch=LAUNCH).iter_rows()
@@ -104,20 +104,20 @@ SHOWN = 50
 MOST_AT_END = 3
 """Most findings at a suite's end."""
 COMMANDS = {"slow_user": f"{PROGRAM} plan"}
-"""Commands that mend a finding."""
+"""Commands that resolve a finding."""
 CHANGES = {
     "slow_start": "-- --skip {value:.0f}",
     # More may have been loaded than a launch observes.
     "loaded_ahead": "-- --skip {value:.0f} --repeat {thrice:.0f}",
     "drift": "--settle 10s",
     "few_observations": "--budget 30s",
-    # It refuses with what this host, container or batch system needs.
+    # The refusal names the needs of this host, container or batch system.
     "not_enforced": "--isolation require",
     **dict.fromkeys(("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts"), ""),
 }
-"""The change that mends a finding when its run is launched again; an empty one, if the host was the cause."""
+"""The change with which another run resolves a finding; empty if the host was the cause."""
 OF_NO_JOB = (IN_MIX, ".duet.")
-"""Parts of the names of records that `--name` does not know: of mixes and duets."""
+"""Parts of the names that `--name` does not know: of records of mixes and duets."""
 NOT_OF_EXEC = ("--settle", "--skip")
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
@@ -127,7 +127,7 @@ SHOWN_FORMS = 2
 def lines_below(
     losses: Sequence[Loss], notes: Sequence[str], findings: Sequence[ReportedFinding], verbose: bool = False
 ) -> Iterator[Words]:
-    """Yield failures, notes, and the findings; if `verbose` also those that are information."""
+    """Yield failures, notes, and the findings; if `verbose`, also informational ones."""
     yield from _first(_loss_lines(losses), "launches that did not finish")
     yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
     shown = [finding for finding in findings if verbose or finding.severity != "info"]
@@ -141,7 +141,7 @@ def lines_below(
 
 
 class FirstStep(NamedTuple):
-    """One of the gravest findings, and the command that mends it, "" where there is none."""
+    """One of the gravest findings, and the command that resolves it, "" if there is none."""
 
     finding: ReportedFinding
     jobs: str
@@ -149,7 +149,7 @@ class FirstStep(NamedTuple):
 
 
 def first_steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
-    """Return the first steps: the gravest findings that a command mends, the greatest effect first."""
+    """Return the first steps: the gravest findings that a command resolves, the greatest effect first."""
     return [step for step in _steps(findings) if step.command][:MOST_AT_END]
 
 
@@ -163,7 +163,7 @@ def _steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
 
 
 def _command(finding: ReportedFinding) -> str:
-    """Return the command that mends a finding, "" where none does."""
+    """Return the command that resolves a finding, "" if none does."""
     change = CHANGES.get(finding.rule)
     if change is None or not finding.run or ("{value" in change and finding.value is None):
         return COMMANDS.get(finding.rule, "")
@@ -172,9 +172,9 @@ def _command(finding: ReportedFinding) -> str:
 
 
 def _again(run: Sequence[str], jobs: Sequence[str], flags: Sequence[str], behind: Sequence[str]) -> str:
-    """Return the command that launches these jobs of a run again, with these flags, and others behind `--`.
+    """Return the command that launches these jobs of a run again, with these flags, and others after `--`.
 
-    `--name` knows no cells, and no mixes, pairs or duets: their run is launched as a whole. It is "" where the run
+    `--name` knows no cells, mixes, pairs or duets: their run is launched as a whole. The command is "" if the run
     cannot take the flags.
     """
     dashes = run.index("--") if "--" in run else len(run)
@@ -197,14 +197,14 @@ def _again(run: Sequence[str], jobs: Sequence[str], flags: Sequence[str], behind
 
 
 def _without(words: Sequence[str], changed: Sequence[str]) -> list[str]:
-    """Return words without the flags that are changed, and their values."""
+    """Return words without the changed flags and their values."""
     flags = {word for word in changed if word.startswith("-")}
     pairs = zip(["", *words], words, strict=False)
     return [word for before, word in pairs if before not in flags and word.partition("=")[0] not in flags]
 
 
 def to_do(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
-    """Yield the gravest findings with their remedies, and below each the command that mends it where there is one."""
+    """Yield the gravest findings with their remedies, and below each the command that resolves it, if there is one."""
     for step in _steps(findings)[:MOST_AT_END]:
         finding = step.finding
         said = f"{finding.sentence} {finding.remedy}".strip() or finding.rule
@@ -238,7 +238,7 @@ def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
 
 
 def rule_anchors(findings: Sequence[ReportedFinding]) -> dict[str, str]:
-    """Return the place of each rule's row on a page; a rule of several severities has the worst one's."""
+    """Return the place of each rule's row on a page; a rule with several severities has the worst one's."""
     return {rule: anchor for (_, rule), anchor in reversed(_places(findings).items())}
 
 
@@ -270,7 +270,7 @@ LOSS_FIELDS = {
 
 
 def findings_view(findings: Sequence[ReportedFinding], anchors: Mapping[str, str] = MappingProxyType({})) -> View:
-    """Return a row per finding; for people one per rule, on a page. `anchors` are the jobs' places on it."""
+    """Return a row per finding; on a page one per rule. `anchors` are the jobs' places on it."""
     places = _places(findings)
     columns = (
         Column("rule", ("rule", "place"), lambda rule, at: Cell(rule.replace("_", " "), anchor=at), left=True),
@@ -290,7 +290,7 @@ def _place(finding: ReportedFinding) -> tuple[Severity, str]:
 
 
 def _of_rule(alike: Sequence[ReportedFinding]) -> dict[str, Any]:
-    """Return the row of the findings of one rule and severity; there is at least one."""
+    """Return the row of one rule's findings of one severity; there is at least one."""
     first, *others = alike
     more = ["Also:", *(finding.sentence for finding in others[:SHOWN_FORMS])] if others else []
     if len(others) > SHOWN_FORMS:
@@ -329,5 +329,5 @@ def _message(text: str, aborted: int) -> Cell:
 
 
 def finding_counts(counts: Mapping[str, int]) -> str:
-    """Return `2 errors, 1 warning`; information is no reason to look."""
+    """Return `2 errors, 1 warning`; informational findings need no attention."""
     return ", ".join(many(counts[name], name) for name in ("error", "warning") if counts.get(name)) or ABSENT

@@ -14,15 +14,15 @@ from cotenant.text import printable
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
 """Styles of verdicts; all others are bad."""
 MOST_MIXED = 8
-"""Most rates of different units in a line; a launch of pairs has dozens."""
+"""Most rates with different units in a line; a launch of pairs has dozens."""
 LEAST_NAME, BESIDE_NAME = 8, 43
-"""Characters of a name on a narrow terminal at least, and of the other columns as a rule."""
+"""The least characters of a name on a narrow terminal, and the usual characters of the other columns."""
 
 
 class Planned(NamedTuple):
-    """A launch of a suite: its name for people, whether one tenant is alone in it, and its expected seconds.
+    """A launch of a suite: its name for people, whether it is solo, and its expected seconds.
 
-    These are those of its last run, or `estimated` from a calibration of half a second.
+    The seconds are from its last run, or `estimated` from a calibration of half a second.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Planned(NamedTuple):
 
 
 def shortened(name: str, place: str, width: int | None) -> str:
-    """Return as much of a name as has room beside two tenants' rates: the same length for all names of a suite."""
+    """Return a name, shortened to fit beside two tenants' rates: to the same length for all names of a suite."""
     if width is None:
         return name
     room = max(LEAST_NAME, width - len(place) - BESIDE_NAME)
@@ -40,7 +40,7 @@ def shortened(name: str, place: str, width: int | None) -> str:
 
 
 class Progress:
-    """The launches of a suite, in their order, with the seconds that each ended one took."""
+    """The launches of a suite, in their order, with the seconds that ended launches took."""
 
     def __init__(self, planned: Sequence[Planned], clock_s: Callable[[], float] = time.monotonic) -> None:
         self.planned = [launch._replace(name=printable(launch.name)) for launch in planned]
@@ -55,28 +55,28 @@ class Progress:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the launch that runs has taken."""
+        """The time since the current launch began."""
         return self._clock_s() - self._began_s
 
     @property
     def done(self) -> int:
-        """How many launches have ended, with those before a suite was continued."""
+        """The number of ended launches, launches before a resumption included."""
         return self.position if self.position in self.took_s else max(0, self.position - 1)
 
     def begin(self, position: int, job: str) -> None:
         """Begin the launch at this position, from 1 on."""
         while len(self.planned) < position:
-            # A later repetition has more launches where it knows that some jobs need more memory.
+            # A later repetition has more launches if some jobs proved to need more memory.
             self.planned.append(Planned(printable(job)))
         self.name = self.planned[position - 1].name
         self.position, self._began_s, self._measured_s = position, self._clock_s(), None
 
     def measure(self, about_s: float | None) -> None:
-        """Note, once all tenants are ready, the seconds that the launch still needs; None where no batch was timed."""
+        """Note the seconds that the launch needs from when all tenants are ready; None if no batch was timed."""
         self._measured_s = None if about_s is None else self.elapsed_s + about_s
 
     def end(self, records: Sequence[Record], width: int | None = None) -> tuple[str, str, str]:
-        """End the launch with these records; return the text before its verdict, the verdict, and the text behind it.
+        """End the launch with these records; return its verdict between the texts before and after it.
 
         The name is shortened to fit a terminal of this `width`. Place and name are equally wide throughout a suite.
         """
@@ -96,9 +96,9 @@ class Progress:
         return f"{self.position:{len(total)}}/{total}"
 
     def remaining_s(self) -> tuple[float, str] | None:
-        """Return the seconds that the remaining launches take, and the source of that number; None where it is unknown.
+        """Return the seconds that the remaining launches take, and the source of that number; None if unknown.
 
-        A launch without a time of its own counts as the mean of those of its kind, alone or together.
+        A launch without a time counts as the mean of its kind, alone or together.
         """
         expected = [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
         ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()] or expected
@@ -126,12 +126,12 @@ def verdict(records: Sequence[Record]) -> str:
             return INVALID
         return SUSPECT if any(record.suspect for record in records) else CLEAN
     ended = [record.outcome for record in records if record.outcome not in ("completed", INTERRUPTED)]
-    # An aborted tenant ended because of another, whose outcome says more.
+    # An aborted tenant ended because of another tenant: that outcome says more.
     return min(ended, key=lambda outcome: outcome == "aborted", default=INTERRUPTED)
 
 
 def tenant_rates(records: Sequence[Record]) -> str:
-    """Return the tenants' rates with their unit, of many the lowest and highest; a dash if one has no valid rate."""
+    """Return the tenants' rates with their unit, for many the lowest and highest; a dash if one has no valid rate."""
     counting = (record for record in records if record.completed and not record.invalid)
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
@@ -154,7 +154,7 @@ def duration_words(seconds: float) -> str:
 
 
 class PlainView:
-    """A suite where nothing can be drawn: a line for each launch that has ended."""
+    """A suite's progress without drawing: a line for each ended launch."""
 
     def __init__(self, planned: Sequence[Planned], tell: Callable[[str], None]) -> None:
         self._progress, self.tell = Progress(planned), tell

@@ -1,4 +1,4 @@
-"""Scaling curves that others have published, beside ours: rows of points, from `targets/published` or any file."""
+"""Published scaling curves of others, beside ours: rows of points, from `targets/published` or any file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = _Published.__struct_fields__
 
 
 def published_curves(path: Path) -> Curves:
-    """Return the curves of a file, or of one in `targets/published`, named without its suffix.
+    """Return the curves of a file, or of a file in `targets/published` named without its suffix.
 
     A file is CSV with COLUMNS, or the shoot-out's JSON of `1n8g` and the like by model. Raises CotenantError.
     """
@@ -87,7 +87,7 @@ def _from_csv(path: Path, text: str) -> Sequence[Mapping[str, object]]:
 
 
 def _from_json(path: Path, text: str) -> Sequence[Mapping[str, object]]:
-    """Return the points of a file in the shoot-out's form; values that it lacks are left empty."""
+    """Return the points of a file in the shoot-out's form; missing values are empty."""
     try:
         models: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
         return [

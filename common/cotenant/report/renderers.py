@@ -1,6 +1,6 @@
-"""A view as text in a terminal, as Markdown, CSV, JSON and as a table of a page: one way each for all of them.
+"""A view as text in a terminal, as Markdown, CSV, JSON and as a table of a page: one way each for all views.
 
-Text from files is printed without a terminal's control sequences. An absent number is a dash, empty or null.
+Text from files is printed without control sequences. An absent number is a dash, empty or null.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 GAP = 2
 _WORD = re.compile("[^ ]+")
 WIDTH_OF_FILES = 200
-"""Columns of a table that is not printed on a terminal."""
+"""The characters per line of tables that are not printed on a terminal."""
 
 
 SCHEMA = "cotenant-view-1"
@@ -48,7 +48,7 @@ class ShownRow(NamedTuple):
 
 
 class ShownRows(NamedTuple):
-    """A group of rows with its title, the facts that all of them share, and the lines below it."""
+    """A group of rows with its title, the facts common to all rows, and the lines below it."""
 
     title: str
     facts: str
@@ -70,7 +70,7 @@ def drawn(view: View) -> list[ShownRows]:
 
 
 def _known(columns: Iterable[Column], groups: Sequence[ShownRows]) -> list[Column]:
-    """Return the columns without the optional ones in which no row has anything."""
+    """Return the columns without optional ones that are empty in all rows."""
     lines = [line for group in groups for line in group.lines]
     return [column for column in columns if not column.optional or any(line.has(column) for line in lines)]
 
@@ -79,10 +79,10 @@ def _known(columns: Iterable[Column], groups: Sequence[ShownRows]) -> list[Colum
 
 
 def show(views: Iterable[View], console: Console | None = None) -> None:
-    """Print views below each other; on a terminal they are folded to its width."""
+    """Print views below each other; on a terminal they are wrapped to its width."""
     console = console or Console()
     if not console.is_terminal:
-        # In a notebook rich would show the text there, and print nothing.
+        # In a notebook rich would display the text instead of printing it.
         console = Console(file=console.file, width=WIDTH_OF_FILES, force_jupyter=False)
     with may_leave():
         for view in views:
@@ -93,13 +93,13 @@ def show(views: Iterable[View], console: Console | None = None) -> None:
 def may_leave() -> contextlib.AbstractContextManager[object]:
     """Return a context for printing by rich, which would end the program once its reader is gone (`... | head`).
 
-    That is no failure: the program goes on after the printing.
+    A missing reader is no failure: the program continues after the printing.
     """
     return contextlib.suppress(SystemExit)
 
 
 def _print(line: Text, console: Console) -> None:
-    """Print a line. Folded text keeps its indent; rows of tables are folded by the terminal itself."""
+    """Print a line. Wrapped text keeps its indent; the terminal itself wraps rows of tables."""
     indent = len(line.plain) - len(line.plain.lstrip())
     unbound = bool(line.no_wrap) or not console.is_terminal
     if unbound or not indent or line.cell_len <= console.width:
@@ -111,7 +111,7 @@ def _print(line: Text, console: Console) -> None:
 
 
 def terminal(view: View, width: int) -> Iterator[Text]:
-    """Yield the lines for a terminal of `width` columns; those of tables do not wrap."""
+    """Yield the lines for a terminal of `width` columns; lines of tables do not wrap."""
     if view.title:
         yield Text(printable(view.title), "bold", no_wrap=True)
     columns = [column for column in view.columns if column.seen != "files"]
@@ -133,7 +133,7 @@ def terminal(view: View, width: int) -> Iterator[Text]:
 
 
 def _heading(group: ShownRows, width: int) -> Iterator[Text]:
-    """Yield a group's title and facts: on two lines where one has no room for them."""
+    """Yield a group's title and facts: on two lines if they do not fit on one."""
     title, facts = Text(printable(group.title), "bold"), Text(f"  {printable(group.facts)}".rstrip())
     if group.title and title.cell_len + facts.cell_len <= width:
         yield Text.assemble(title, facts)
@@ -152,7 +152,7 @@ def _text(cell: Cell) -> str:
 
 
 def _shortened(text: str, room: int, is_name: bool) -> str:
-    """Return as much of a text as has room: its beginning, of a name also its end."""
+    """Return as much of a text as fits: its beginning, for a name also its end."""
     if cell_len(text) <= room:
         return text
     end = text[len(text) - room // 3 :] if is_name else ""
@@ -162,7 +162,7 @@ def _shortened(text: str, room: int, is_name: bool) -> str:
 
 
 def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> Sequence[int]:
-    """Return the widths, with those of `least` columns less where these and the columns before them then fit."""
+    """Return the widths, with `least` columns narrowed if they and the columns before them then fit."""
     for count in (count for count in range(len(columns), 0, -1) if columns[count - 1].least):
         fitted, excess = [*widths], sum(widths[:count]) + GAP * (count - 1) - width
         places = [at for at, column in enumerate(columns[:count]) if column.least]
@@ -177,14 +177,14 @@ def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> Seq
 
 
 class _Table:
-    """Aligned columns, and `below` each row those without room. A table without headings is a list, which folds."""
+    """Aligned columns, and `below` each row the columns that do not fit. A table without headings is a list; it wraps."""
 
     def __init__(self, columns: Sequence[Column], groups: Sequence[ShownRows], width: int) -> None:
         columns, lines = _known(columns, groups), [line for group in groups for line in group.lines]
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [
-            # A matrix has names from files as headings, too.
+            # A matrix also has names from files as headings.
             max(map(cell_len, (printable(column.heading), *(_text(line.cells[column]) for line in lines))))
             for column in columns
         ]
@@ -235,7 +235,7 @@ def markdown(view: View) -> str:
 
 
 def as_csv(view: View) -> str:
-    """Return a line per row with numbers in all their digits; no text of it is a formula."""
+    """Return a line per row, numbers with all digits; no text is a formula."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(map(csv_cell, view.fields))
@@ -250,7 +250,7 @@ def as_json(view: View) -> str:
 
 
 def document(view: View) -> dict[str, Any]:
-    """Return the JSON form of a view: its name, the meaning of each column, and the rows, an object each."""
+    """Return the JSON form of a view: its name, the meanings of its columns, and the rows as objects."""
     return {
         "schema": SCHEMA,
         "view": view.name,
@@ -278,7 +278,7 @@ MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
 
 
 def html(view: View, without: Collection[str] = ()) -> Markup:
-    """Return a table per group, `without` the columns of these headings; its texts are escaped."""
+    """Return a table per group, `without` the columns with these headings; texts are escaped."""
     seen = [column for column in view.columns if column.seen != "files" and column.heading not in without]
     groups = drawn(view)
     columns = _known(seen, groups)
@@ -286,7 +286,7 @@ def html(view: View, without: Collection[str] = ()) -> Markup:
 
 
 def template(name: str) -> Template:
-    """Return a template of a page, in which everything is escaped and made visible."""
+    """Return a template of a page, which escapes everything and makes control characters visible."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it
 
     environment = Environment(

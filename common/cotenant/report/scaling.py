@@ -1,4 +1,4 @@
-"""The scaling of a model's training over devices and nodes: launches of equal cells, their rates and speed-ups."""
+"""Scaling of a model's training over devices and nodes: launches of equal cells, their rates and speed-ups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cotenant.text import joined, printable
 
 WANTED_LAUNCHES = 5
 NORMAL = 1.96
-"""Standard deviations on either side that hold 95 % of a normal distribution."""
+"""Standard deviations on either side that contain 95 % of a normal distribution."""
 CONDITIONS = ("isolation", "software", "device")
 """The words of works that must be equal between launches on one device and on several."""
 FIELDS = {
@@ -62,7 +62,7 @@ class Series:
     input: str
     unit: str
     foreign: str = ""
-    """The file that others published the curve in; empty for ours."""
+    """The file of a curve that others published; empty for ours."""
 
     def __str__(self) -> str:
         batch = f"batch {self.batch_size_per_device} per device" if self.batch_size_per_device else ""
@@ -72,10 +72,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalingPoint:
-    """One cell of a series: `rates` in items per second over all ranks, one a launch, and their `efficiency`, None if
-    no launch ran on one device.
+    """One cell of a series: a rate per launch, in items per second over all ranks, and `efficiency`.
 
-    `members` are the records of its launches; None for a point that others published.
+    `efficiency` is None if no launch ran on one device. `members` are the records of its launches; None for a point
+    that others published.
     """
 
     series: Series
@@ -97,7 +97,7 @@ class ScalingPoint:
 
     @property
     def speedup(self) -> Kept | None:
-        """The median over that of one node and one device; None if no launch ran there."""
+        """The median rate over one device's on one node; None if no launch ran there."""
         return None if self.efficiency is None else self.efficiency.times(self.total_devices)
 
 
@@ -107,7 +107,7 @@ Curves = dict[Series, list[ScalingPoint]]
 def curves(jobs: Iterable[JobSummary]) -> Curves:
     """Return the points of each series that owns its whole machine, smallest first.
 
-    If any series has several points, those of one point are left out: they do not scale. Raises CotenantError for two
+    If any series has several points, series of one point are left out: they do not scale. Raises CotenantError for two
     different configurations under one key.
     """
     cells: dict[tuple[Series, int, int], list[JobSummary]] = defaultdict(list)
@@ -138,8 +138,8 @@ def few(curves: Curves) -> list[str]:
 
 
 def doubtful(curves: Curves) -> list[str]:
-    """Return a sentence for each point whose efficiency is not to be believed, and for each that ran under other
-    conditions than the single device that it is compared with."""
+    """Return a sentence for each point with a doubtful efficiency, and for each that ran under other conditions than
+    the single device that it is compared with."""
     growing = [word for word in equal_columns() if word not in CONDITIONS]
     sentences = []
     for of_series in curves.values():
@@ -194,7 +194,7 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
 
 
 def check_single(curves: Curves) -> None:
-    """Raise CotenantError for several series, whose points would have the same names in a table without the series."""
+    """Raise CotenantError for several series: their points would have equal names in a table without the series."""
     if len(curves) > 1:
         points = next(iter(curves.values()))
         raise CotenantError(
@@ -261,7 +261,7 @@ COLUMNS = (
 def scaling_view(curves: Curves) -> View:
     """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know.
 
-    Raises CotenantError for no series.
+    Raises CotenantError if there is no series.
     """
     if not curves:
         raise CotenantError(
@@ -276,11 +276,10 @@ def scaling_view(curves: Curves) -> View:
 
 
 def as_text(curves: Curves) -> str:
-    """Return a block per point: a line for each launch, or if these are fewer than three, for each observation of the
-    newest.
+    """Return a block per point: a line per launch, or for fewer than three a line per observation of the newest.
 
-    `+-` is the half-width of a 95 % t interval of the mean of these lines. Behind it stands the number that Horovod's
-    and Ray's benchmarks print there: 1.96 standard deviations (the population's) of the lines.
+    `+-` is the half-width of a 95 % t interval of the lines' mean. The number after it is what Horovod's and Ray's
+    benchmarks print there: 1.96 standard deviations (the population's) of the lines.
     """
     return "\n".join("\n".join(_block(point)) + "\n" for points in curves.values() for point in points)
 

@@ -1,4 +1,4 @@
-"""A page as data - title, answer, cards and sections - and its HTML: offline, light, dark and in print.
+"""A page as data (title, answer, cards, sections) and its HTML: offline, light, dark and in print.
 
 Everything from files is escaped. One template shows every page.
 """
@@ -15,7 +15,7 @@ from cotenant.report.renderers import template
 
 
 class Card(NamedTuple):
-    """One figure: its name, its value, and its subject. The `lead` is the card to look at first."""
+    """One number: its name, its value, and its subject. The `lead` is the card to look at first."""
 
     name: str
     value: str
@@ -24,9 +24,9 @@ class Card(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """An SVG element and the words beside it; `narrow` takes its place on a phone.
+    """An SVG element and the words beside it; `narrow` replaces it on a phone.
 
-    `heard` is for people who hear the page; by default it is title and caption.
+    `heard` is for screen readers; by default it is title and caption.
     """
 
     svg: Markup
@@ -39,9 +39,9 @@ class Picture(NamedTuple):
 class Details(NamedTuple):
     """One of several equal parts of a section, in a panel of its own.
 
-    Beside the title stand `facts`, and to the right a `figure` with its small `unit`, and a `note`. `links` are names
-    with the places on the page that they lead to. One with an anchor is folded unless it `is_open`. `pairs` are names
-    with their values; `small` pictures stand closer.
+    Beside the title are `facts`, and to the right a `figure` with its small `unit`, and a `note`. `links` are names
+    with their places on the page. A part with an anchor is folded unless it `is_open`. `pairs` are names with their
+    values; `small` pictures are closer together.
     """
 
     title: str = ""
@@ -63,8 +63,8 @@ class Section(NamedTuple):
     """A part of a page, shown in the order of these fields: sentences, a list of `points`, pictures, details, a table.
 
     `legend` has lists of signs, each a class of the style sheet, with their meanings. `anchor` and `short` are its
-    place and its name in the navigation. A `filtered` table has a field that keeps the rows with its words, and is
-    sorted by its headings. `code` is text to copy.
+    place and its name in the navigation. A `filtered` table has a search field, and its headings sort it. `code` is
+    text to copy.
     """
 
     title: str
@@ -90,7 +90,7 @@ class NoticePoint(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A list on top of a page, such as failures, which are an `alarm`; `more` is a link's words and its place."""
+    """A list on top of a page; failures are an `alarm`. `more` is a link's words and its place."""
 
     title: str
     points: Sequence[NoticePoint]
@@ -100,9 +100,9 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """A page: the answer in sentences, of which the first stands in large letters, or all do; cards; sections.
+    """A page: the answer in sentences, the first or all in large letters; cards; sections.
 
-    `pictures` stand below the answer, `sentences` below the cards.
+    `pictures` are below the answer, `sentences` below the cards.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The worth of a shared device, or slice, for each number of users and each mode of sharing it."""
+"""The value of a shared device, or slice, for each number of users and each mode of sharing it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from cotenant.results.launches import grouped
 from cotenant.results.table import Rows
 
 EXCLUSIVE = "exclusive"
-"""The mode of a tenant that has its device to itself."""
+"""The mode of a tenant with a device to itself."""
 _MODES = [~pl.col(name).is_in(["", EXCLUSIVE]) for name in ("share", "share_asked")]
 IS_SHARED = pl.any_horizontal(pl.col("sharers") > 1, pl.col("device_sharers") > 1, *_MODES)
 PLACE = ("suite", "host", "job", "isolation")
-"""Points of one place are one table."""
+"""The fields of a place; the points of a place are one table."""
 SHARE_FIELDS = {
     **{name: FIELDS[name] for name in (*PLACE, "mode")},
     "sharers": "users of each device or slice",
@@ -68,9 +68,9 @@ COLUMNS = (
 
 
 def share_points(records: Rows) -> list[Row]:
-    """Return a row for each job whose tenants share, and for the same job unshared, in order of K.
+    """Return a row for each job with sharing tenants, and for the same job unshared, in order of K.
 
-    They have SHARE_FIELDS, and the number of `devices`. Each directory of records is one run, so that another K, or
+    Rows have SHARE_FIELDS, and the number of `devices`. Each directory of records is one run, so that another K, or
     mode, does not replace the same repetition's records.
     """
     if not len(records.where(IS_SHARED)):
@@ -95,7 +95,7 @@ def place_of(point: Row) -> tuple[str, ...]:
 
 
 def _point(users: Sequence[Row], measures: dict[str, Row]) -> Row:
-    """Return the point of a job by the rows of its users, and of all of them by their measures."""
+    """Return the point of a job from its users' rows, and the measures of all users."""
     first, slowest = users[0], max(users, key=lambda user: user["step_p99_ns"] or 0.0)
     point = {name: first[name] for name in (*PLACE, "mode", "sharers", "entitlement", "verdict")}
     point |= {name: slowest[name] if slowest["step_p99_ns"] else None for name in STEP_FIELDS}
@@ -106,7 +106,7 @@ def _point(users: Sequence[Row], measures: dict[str, Row]) -> Row:
     return point | {
         "baseline": first["baseline"] if "stp" in measures else "",
         "note": "; ".join(first["notes"] or ()),
-        # For three tenants on two devices the sum is two: 1/2 + 1/2 + 1.
+        # Three tenants on two devices sum to two: 1/2 + 1/2 + 1.
         "devices": round(sum(1 / user["sharers"] for user in users)),
     }
 

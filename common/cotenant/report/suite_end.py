@@ -1,4 +1,4 @@
-"""Prints a suite's end: a row per job, what users keep in a sentence, and the first things to do."""
+"""Prints a suite's end: a row per job, a sentence on users' kept shares, and the first things to do."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from cotenant.text import joined, many
 
 
 def suite_views(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[View]:
-    """Yield the views at a suite's end: a duet's verdict; else the jobs, what pairs, pressure and scaling ask for, the
-    answer, a sentence on each user's share, and the gravest findings without those that were `printed` before.
+    """Yield the views at a suite's end: a duet's verdict; else the jobs, views of pairs, pressure and scaling, the
+    answer, a sentence on each user's share, and the gravest findings without findings already `printed`.
 
     If `verbose`, also a row per user, the measures of mixes, the full cost of neighbours, and all findings.
     """
@@ -56,7 +56,7 @@ def suite_views(summary: Summary, printed: Collection[Finding] = (), verbose: bo
 
 
 def jobs_at_end(summary: Summary) -> View:
-    """Return a row per job, without the jobs of pairs, which the matrix of pairs shows."""
+    """Return a row per job, without jobs of pairs, which are in the matrix of pairs."""
     mixes = {block.mix for block in mix_blocks(summary)} - {block.mix for block in outside_pairs(summary)}
     jobs = [job for job in summary.jobs if job.mix not in mixes]
     text = basis(jobs)
@@ -81,7 +81,7 @@ def _to_do(summary: Summary, printed: Collection[Finding]) -> Iterator[Words]:
 
 
 def _scaling(summary: Summary, verbose: bool) -> scaling.Curves:
-    """Return the curves of several points, where the suite has nothing else or all is asked for."""
+    """Return the curves of several points, if the suite has nothing else, or if `verbose`."""
     try:
         curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
     except CotenantError:
@@ -102,13 +102,13 @@ USERS = (
 
 
 def users_view(summary: Summary) -> View:
-    """Return a row per tenant, grouped by job, and one of all of them where there are several."""
+    """Return a row per tenant, grouped by job, and for several tenants one for all of them."""
     groups = [RowGroup([*_user_rows(job, summary)], job.label, _job_facts(job)) for job in summary.jobs]
     return View("users", columns=USERS, groups=groups, lines=[((OF_N, "dim"),)], joined=True)
 
 
 def _job_facts(job: JobSummary) -> str:
-    """Return the facts that all tenants of a job share."""
+    """Return the common facts of a job's tenants."""
     parts = [
         f"{job.unit}/s" if job.unit else "",
         shared(job),

@@ -1,6 +1,6 @@
 """The jobs of a directory of records, each with its node's and its tenants' rates, and notes on them.
 
-A job is one line where its launches did equal work on one host, else several, named by the difference.
+A job is one line if its launches did equal work on one host, else several, named by the difference.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from cotenant.text import many
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rate in items per second, over `launches`; `observations` is None but for one launch of one tenant.
+    """A rate in items per second, over `launches`; `observations` is None except for one launch of one tenant.
 
-    For three and more launches `interval` is the 95 % t interval on their logarithms and `spread` the logarithms'
+    For three or more launches, `interval` is the 95 % t interval on their logarithms and `spread` the logarithms'
     standard deviation. For a single tenant of a single launch both come from its observations: order statistics, and
     1.4826 MAD / median.
     """
@@ -73,9 +73,9 @@ class Estimate:
 class Evenness:
     """Jain's index, the median over launches, and the slowest tenant's rate over the fastest one's.
 
-    With two launches and more, `worst_over_best` compares the tenants' means over launches, shrunk towards each other
-    by their noise (`stats/evenness.py`); `slowest` is the tenant with noticeably less beyond noise, if any, and `p` the
-    chance of such a range among equals. With one launch it is the measured ratio, whose noise is unknown.
+    With two or more launches, `worst_over_best` compares the tenants' means over launches, shrunk towards each other
+    for noise (`stats/evenness.py`); `slowest` is the tenant that is noticeably slower beyond noise, if any, and `p` the
+    chance of such a range among equals. With one launch it is the measured ratio, with unknown noise.
     """
 
     jain: float
@@ -88,27 +88,27 @@ class Evenness:
 class JobSummary:
     """One line of a report. `rates` are the launches that count, `members` their records; without any `node` is None.
 
-    `isolation` is empty where records do not know it. `alone` holds the rates of tenants alone in their slices, None
-    where none was to run alone; the cost of neighbours is measured against these, also for a job without slices.
+    `isolation` is empty if records do not have it. `alone` has the rates of tenants alone in their slices, None if none
+    was to run alone; the cost of neighbours is measured against these, also for a job without slices.
     """
 
     suite: str
     host: str
     name: str
     difference: str
-    """The values in which its work differs from other work of its name; empty without any."""
+    """The values in which its work differs from other work of its name; empty if there is none."""
     group: str
     unit: str
     node: Estimate | None
     tenants: Mapping[str, Estimate]
     evenness: Evenness | None
-    """None for a single tenant, and where the work of a step depends on the training so far."""
+    """None for a single tenant, and if the work of a step depends on the training so far."""
     overlap: float | None
     launches: int
     failure: str | None
     isolation: str
     cell: str
-    """The job's name in a launch of its own: different from `name` in a `mix`."""
+    """The job's name outside a `mix`, in which `name` differs."""
     mix: str
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
@@ -117,17 +117,17 @@ class JobSummary:
     members: Rows
     together: Side
     sharers: int
-    """How many tenants have the same processors; 1 where each has its own."""
+    """The number of tenants on the same processors; 1 if each has its own."""
     error: str = ""
     """The rule of most errors of an INVALID job."""
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
-    """None where no operations were counted, and for a `pressed` job."""
+    """None if no operations were counted, and for a `pressed` job."""
     doubt: Doubt | None = None
     """The worst warning; None for a clean job."""
     kept: Mapping[str | None, Kept] = field(default_factory=dict)
-    """The known shares that tenants, and under None the node, keep beside neighbours of their rates alone."""
+    """The known shares of their rates alone that tenants, and under None the node, keep beside neighbours."""
 
     @property
     def label(self) -> str:
@@ -136,7 +136,7 @@ class JobSummary:
 
     @property
     def verdict(self) -> str:
-        """`clean` or `suspect`, after `2/3` where only 2 of 3 launches count; their outcome where none does."""
+        """`clean` or `suspect`, after `2/3` if only 2 of 3 launches count; their outcome if none does."""
         if not self.rates:
             return self.failure or "incomplete"
         trust = CLEAN if self.doubt is None else SUSPECT
@@ -152,9 +152,8 @@ class JobSummary:
 class Summary:
     """The contents of a report; `notes` are sentences on the launches that were left out, and why.
 
-    `records` are the records of launches of all tenants, `solos` those of one tenant alone. Two kinds are in no other
-    field: `pressed`, jobs beside neighbours of known pressure, and these neighbours; and records `in_duets`, whose
-    programs took turns.
+    `records` are of launches of all tenants, `solos` of one tenant alone. Two kinds are in no other field: `pressed`,
+    jobs beside neighbours of known pressure, and these neighbours; and records `in_duets`, of programs that took turns.
     """
 
     jobs: tuple[JobSummary, ...]
@@ -168,7 +167,7 @@ class Summary:
 
     @property
     def hosts(self) -> dict[str, Summary]:
-        """A summary of each host by its name, with its own jobs, but the records, findings and losses of all hosts."""
+        """A summary of each host by its name: its own jobs, but the records, findings and losses of all hosts."""
         by_host = grouped(self.jobs, lambda job: job.host)
         if len(by_host) == 1:
             return dict.fromkeys(by_host, self)
@@ -224,8 +223,8 @@ def scores(
 ) -> dict[str, SuiteScore]:
     """Return each host's score over the `expected` jobs: per launch, its tenants' mean rate over the target.
 
-    A target is the rate of one device, so one tenant's rate is compared. A job of two different works has no rate to
-    compare. `weights` are of jobs; a job without one has 1.
+    A target is the rate of one device, so one tenant's rate is compared. A job with two different works has no rate to
+    compare. `weights` are by job, 1 by default.
     """
     wanted = {name: targets[name].rate for name in expected if name in targets and name not in NOT_IN_PG}
     of_hosts = {}
@@ -248,10 +247,10 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _lines(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, Work | None, Sequence[LaunchRecords]]]:
-    """Yield the launches of one job that did equal work, with the words that tell it from other work, and this work."""
+    """Yield a job's launches by their work, with the words that distinguish it from other work, and the work itself."""
     works = list(dict.fromkeys(launch.work for launch in launches if launch.rate is not None))
     isolations = {launch.isolation for launch in launches}
-    # Launches without a rate have no work to tell them apart: they join the first line of their isolation.
+    # Launches without a rate have no known work: they join the first line of their isolation.
     first = {dict(work)["isolation"]: work for work in reversed(works)}
     of_works = grouped(launches, lambda of: (of.isolation, first.get(of.isolation) if of.rate is None else of.work))
     for (isolation, work), of_line in of_works.items():
@@ -262,10 +261,10 @@ def _lines(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, Work | None
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pressed: bool) -> Iterator[JobSummary]:
-    """Yield the jobs with the rates of their tenants alone, and the shares that these keep; those of a mix too.
+    """Yield the jobs with their tenants' rates alone, and the shares that tenants keep, also in a mix.
 
-    Rates alone come from blocks, or from solo launches where more repetitions have these: the two are never mixed.
-    Shares are of the rate alone in a slice; for pressed jobs without slices, of the rate alone without.
+    Rates alone come from blocks, or from solo launches if more repetitions have these: the two are never mixed. Shares
+    are of the rate alone in a slice; for pressed jobs without slices, of the rate alone without.
     """
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
@@ -283,7 +282,7 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pres
 
 
 def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
-    """Return the shares that tenants and the node keep over launches, or over a single one's blocks or observations."""
+    """Return the shares that tenants and the node keep, over launches or a single launch's blocks or observations."""
     kept: dict[str | None, Kept] = {}
     for who, rates in job.together.tenants.items():
         if (of := _within(job, alone, who) or ratio(rates, alone.of(who))) is not None:
@@ -300,7 +299,7 @@ def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
 def _within(job: JobSummary, alone: Side, tenant: str) -> Kept | None:
     """Return a tenant's kept share from the rounds, or observations, of one launch together and one alone.
 
-    None where there are several launches, or one has too few for an interval.
+    None if there are several launches, or too few rounds or observations for an interval.
     """
     estimate, rows = job.tenants[tenant], [*alone.rows.get(tenant, {}).values()]
     if estimate.observations is None or estimate.interval is None or len(rows) != 1:
@@ -322,7 +321,7 @@ def _with_doubts(jobs: Sequence[JobSummary]) -> list[JobSummary]:
 
 
 def _with_ceilings(jobs: Sequence[JobSummary]) -> list[JobSummary]:
-    """Return the jobs, compared with the ceilings among them; a ceiling is compared with none."""
+    """Return the jobs, compared with the ceilings among them; ceilings are not compared."""
     most = ceilings(job.members for job in jobs if job.unit == FLOP)
     return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
@@ -331,7 +330,7 @@ def _job(table: Table, difference: str, work: Work | None, launches: Sequence[La
     counted = sorted((launch for launch in launches if launch.rate is not None), key=lambda launch: launch.run_id)
     side = together(counted)
     members = [at for launch in counted for _, at in sorted(zip(map(natural, launch.tenants), launch.at, strict=True))]
-    # The rows of a single launch hold the intervals of their observations.
+    # A single launch's rows have the intervals over its observations.
     single = zip(counted[0].tenants, counted[0].at, strict=True) if len(counted) == 1 else ()
     only = {who: table.frame.row(at, named=True) for who, at in single}
     lone = next(iter(only.values())) if len(only) == 1 else None

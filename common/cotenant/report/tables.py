@@ -1,7 +1,7 @@
-"""Systems side by side: each benchmark family's rate on each, or its batch size, one table per precision.
+"""Systems side by side: the rate, or batch size, of each benchmark family on each system, one table per precision.
 
-All rates of a column are of equal work: two models of one name have a column each. Copies of a model have columns and
-rows apart from one model that is trained over several devices.
+All rates of a column are of equal work: two models of one name have a column each. Copies of a model, one per device,
+have other columns and rows than one model trained over several devices.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 
 class ColumnWork(NamedTuple):
-    """The work of a column. `shape` holds the arguments that decide its items' work as JSON, empty if unknown.
+    """The work of a column. `shape` has the arguments that decide its items' work as JSON, empty if unknown.
 
     `whole`: one model over all devices of a row, not a copy on each.
     """
@@ -61,7 +61,7 @@ class ColumnWork(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One family on one system: items per second of all devices, the batch size, and the watts measured meanwhile.
+    """One family on one system: items per second of all devices, the batch size, and the watts measured with it.
 
     `work` is equal for entries that differ only in precision; empty if unknown.
     """
@@ -74,9 +74,9 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Line:
-    """One system under one set of `conditions`, each by the word that stands before it in the line's name.
+    """One system under one set of `conditions`, each by the word before it in the line's name.
 
-    `members` counts the copies that trained on it, or the devices or ranks of the one model of a `whole` line.
+    `members` is the number of copies that trained on it, or of devices or ranks of a `whole` line's one model.
     """
 
     system: System
@@ -93,7 +93,7 @@ class Line:
 
     @property
     def form(self) -> str:
-        """Words on whose rate this is: copies', or one model's."""
+        """The form in words: copies, or one model."""
         where = "device" if self.system.devices else "rank"
         if self.whole:
             return f"one model over {many(self.members, where)}"
@@ -101,7 +101,7 @@ class Line:
 
     @property
     def usual_watt(self) -> float | None:
-        """The mean of the families' measured watts; the system's constant if one lacks them; None without either."""
+        """The mean of the families' measured watts; the system's constant if a family has none; None without either."""
         measured = [entry.watt for entry in self.entries.values() if entry.watt is not None]
         if len(measured) < max(1, len(self.entries)) and self.system.watt is not None:
             return self.system.watt
@@ -114,8 +114,8 @@ Tables = dict[str, list[Line]]
 def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     """Return the lines of each precision, in the order of their first jobs.
 
-    If a family ran in several cells on a system, the fastest counts. Each host of a system has its own line, and so has
-    each number of copies, each isolation and each version of torch. Rates in a mix are left out.
+    If a family ran in several cells on a system, the fastest counts. Each host, number of copies, isolation and version
+    of torch has its own line. Rates in a mix are left out.
     """
     by_precision: dict[str, dict[Hashable, Line]] = defaultdict(dict)
     for job in (job for job in jobs if job.rates and not job.mix):
@@ -136,8 +136,8 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
 
 
 def _name(line: Line, alike: Sequence[Line]) -> str:
-    """Return the system's name, with the form of one model, or how many copies, and the conditions in which its lines
-    differ."""
+    """Return the system's name, with the form of one model or the number of copies, and the conditions in which its
+    lines differ."""
     several = len({other.members for other in alike if not other.whole}) > 1
     copies = f"{line.members} {'copies' if line.members > 1 else 'copy'}"
     parts = [line.form] if line.whole else [copies] * several
@@ -177,8 +177,8 @@ def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
 def systems_view(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> View:
     """Return one precision's table, for programs alone; rates may be per watt or price, or relative to a line.
 
-    An unknown cell is null. Several published lines may have one name, of which the first is the reference. Raises
-    CotenantError if no line has the name `reference`.
+    An unknown cell is null. The first line named `reference` is the reference; published lines may share a name. Raises
+    CotenantError if no line has this name.
     """
     columns, names = works(lines), [line.name for line in lines]
     values = [[_value(line, work, kind, per) for work in columns] for line in lines]
@@ -235,7 +235,7 @@ def _source_of_watt(line: Line) -> str:
 
 
 def _system(job: JobSummary, systems: Sequence[System]) -> System:
-    """Return the system in `systems` that a job ran on, or else one named after its devices."""
+    """Return the system in `systems` that a job ran on, else one named after its devices."""
     rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
     count = len({index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0})
     gpu = rows[0][0]
@@ -244,9 +244,9 @@ def _system(job: JobSummary, systems: Sequence[System]) -> System:
 
 
 def _watt(job: JobSummary) -> float | None:
-    """Return the mean power of all devices while the launches that count were timed; None where one has no samples, and
-    by blocks, in which not all of them ran: their samples are of all blocks, and rates of those together."""
-    # Every tenant's record holds the samples of all devices: each used device is counted once.
+    """Return the mean power of all devices while the launches that count were timed; None if a launch has no samples,
+    or ran by blocks: its samples then cover all blocks, its rates only the shared ones."""
+    # Every tenant's record has the samples of all devices: count each used device once.
     rows = job.members.columns("run_id", "vcd").iter_rows()
     used = {(run_id, device) for run_id, vcd in rows for device in vcd.split(",")}
     power: dict[tuple[int, str], float] = {}
@@ -261,9 +261,9 @@ def _watt(job: JobSummary) -> float | None:
 
 
 def speed_up_view(by_precision: Tables) -> View:
-    """Return the rates of every other precision over those in fp32, of the same system under the same conditions.
+    """Return the rates of every other precision over rates in fp32, of the same system under the same conditions.
 
-    Batch sizes may differ, the work of an item not. Raises CotenantError if no family was measured in both.
+    Batch sizes may differ, the work of an item may not. Raises CotenantError if no family was measured in both.
     """
     titles = works(line for lines in by_precision.values() for line in lines)
     ups = [
@@ -287,7 +287,7 @@ def speed_up_view(by_precision: Tables) -> View:
 
 
 def other_works(by_precision: Tables) -> list[str]:
-    """Return a sentence for each family that has no speed-up, since its work in fp32 was different."""
+    """Return a sentence for each family that has no speed-up because its work in fp32 was different."""
     return [
         f"{line.name}: {work.family} did another work in {precision} than in {PLAIN} (its arguments or its source "
         "differ): no speed-up."
@@ -298,10 +298,10 @@ def other_works(by_precision: Tables) -> list[str]:
 
 
 def _over_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[ColumnWork, float | None]]]:
-    """Yield each precision other than fp32, a line of it, and the line's rates over those in fp32.
+    """Yield each precision other than fp32, each of its lines, and the line's rates over rates in fp32.
 
-    Each rate is over that of the same column, else of its family; None if the works are known to differ in more than
-    precision. An unknown work counts as equal.
+    A rate is over the same column's, else the family's; None if the works are known to differ in more than precision.
+    An unknown work counts as equal.
     """
     in_plain = {line.key: line.entries for line in by_precision.get(PLAIN, [])}
     for precision, lines in by_precision.items():

@@ -1,4 +1,4 @@
-"""The share of the launches' time that lies inside their observations: the rest is overhead."""
+"""The share of the launches' time inside their observations: the rest is overhead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = ("lasted_s", "loaded_s", "observed_s")
 
 
 class TimeSpent(NamedTuple):
-    """The seconds of launches in all, those between GO and STOP, and of these the seconds inside observations."""
+    """The seconds of launches in all, between GO and STOP, and inside observations."""
 
     lasted_s: float
     loaded_s: float
@@ -23,11 +23,11 @@ class TimeSpent(NamedTuple):
 
 
 def spent_of(summary: Summary) -> TimeSpent | None:
-    """Return the time of all launches in the summary, together and alone; None where it cannot be known.
+    """Return the time of all launches in the summary, together and alone; None if it is unknown.
 
-    A launch lasts from its begin to its last tenant's end, its load from GO to the last tenant's end of load. Its time
-    inside observations, kept or not, is that of the tenant that observed longest. It cannot be known where several
-    pairs met in a launch, whose records share its time.
+    A launch lasts from its begin to its last tenant's end, its load from GO to the last tenant's end of load. The time
+    inside observations, kept or not, is of the tenant that observed longest. It is unknown if several pairs met in a
+    launch: their records share its time.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
@@ -42,7 +42,7 @@ def spent_of(summary: Summary) -> TimeSpent | None:
 
 
 def observed_words(summary: Summary) -> str:
-    """Return how much of the launches' time lies in observations; "" where it is unknown."""
+    """Return the share of the launches' time inside observations in words; "" if it is unknown."""
     if (spent := spent_of(summary)) is None:
         return ""
     return (

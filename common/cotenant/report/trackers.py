@@ -1,7 +1,7 @@
 """Summaries in the files of other programs that track or compare benchmarks: one function per form, each in TRACKERS.
 
-Such a function takes a summary and the file that a person has named, and returns what is to be written: JSON values by
-their paths, and at least one at the named path. Only launches that count are in it.
+A function takes a summary and the file named by a person, and returns JSON values to be written, by their paths: at
+least one at the named path. Only launches that count are included.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNKNOWN: tuple[Any, ...] = (None, "", 0)
 
 
 class Measure(NamedTuple):
-    """A quantity of which more is better: its name, its unit, its estimate, and one value per launch."""
+    """A quantity, the higher the better: its name, its unit, its estimate, and one value per launch."""
 
     name: str
     unit: str
@@ -62,19 +62,19 @@ class TrackedUser:
 
     @property
     def measures(self) -> list[Measure]:
-        """Its rate, and the share that it keeps of its rate alone, if that is known."""
+        """Its rate, and the kept share of its rate alone, if known."""
         kept = self.job.kept.get(self.user)
         shares = [] if kept is None else [Measure("kept", "of the rate alone", kept.value, kept.interval, [kept.value])]
         return [self.rate, *shares]
 
     @property
     def work(self) -> dict[str, Any]:
-        """The values that are equal in its launches, by their words in comparisons."""
+        """The values equal in its launches, by their words in comparisons."""
         return dict(self.job.work or ())
 
     @property
     def facts(self) -> dict[str, str]:
-        """Known facts on its launches, in one line each."""
+        """The known facts on its launches, a line each."""
         work = self.work
         known = {
             "suite": self.job.suite,
@@ -155,7 +155,7 @@ def github_action_benchmark(summary: Summary, out: Path) -> Files:
             }
             if measure.interval is not None:
                 low, high = measure.interval
-                entry["range"] = f"± {(high - low) / 2:#.4g}"  # a number of one digit alone would not be read
+                entry["range"] = f"± {(high - low) / 2:#.4g}"  # the action does not read a single digit
             entries.append(entry)
     return {out: entries}
 
@@ -197,8 +197,8 @@ def _runs(user: TrackedUser) -> Iterator[dict[str, Any]]:
 def asv(summary: Summary, out: Path) -> Files:
     """Seconds per item (there less is better), for `asv publish`; --out is results/HOST/COMMIT-NAME.json.
 
-    asv knows machine and commit by that path. machine.json beside the file and benchmarks.json above it are written,
-    too; what asv has written there stays.
+    asv gets machine and commit from that path. machine.json beside the file and benchmarks.json above it are written,
+    too; asv's own entries there stay.
     """
     named, hosts = _COMMIT_FILE.fullmatch(out.name), summary.hosts
     if named is None:
@@ -261,7 +261,7 @@ def _users(summary: Summary) -> list[TrackedUser]:
 
 
 def _known(path: Path) -> dict[str, Any]:
-    """Return the object in a file of asv's; an empty one if there is no file."""
+    """Return the object in one of asv's files; an empty one if there is no file."""
     if not path.exists():
         return {}
     try:
@@ -275,7 +275,7 @@ def _ends(measure: Measure, low: str, high: str) -> dict[str, float]:
 
 
 def _moment(text: str) -> datetime | None:
-    """Return a time of a record; None for one that is none, as an original's may be."""
+    """Return a record's time; None if it is invalid, as the original's may be."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -283,6 +283,6 @@ def _moment(text: str) -> datetime | None:
 
 
 def _milliseconds(job: JobSummary) -> int:
-    """Return when the newest launch of a job began, in milliseconds since 1970; 0 if that is not known."""
+    """Return the begin of a job's newest launch, in milliseconds since 1970; 0 if unknown."""
     moment = _moment(max((launch.start_time for launch in job.rates), default=""))
     return 0 if moment is None else round(moment.timestamp() * 1000)

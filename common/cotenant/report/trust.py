@@ -1,4 +1,4 @@
-"""Whether a rate is to be trusted: clean, or suspect because of its worst warning."""
+"""Whether a rate can be trusted: clean, or suspect because of its worst warning."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ THEMES = ("host", "devices", "work", "launches", "input", "timing")
 
 
 CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_start": "warm-up that was counted in"}
-"""The causes that rules blame, where it is not their name."""
+"""The causes that rules blame, if these are not their names."""
 
 
 class Doubt(NamedTuple):
     """The worst warning of a job: its rule, its gravest sentence (or an empty one), the number of records that have it,
-    and the most by which it can have moved one of them."""
+    and the most by which it can have shifted one of their rates."""
 
     rule: str
     sentence: str
@@ -54,7 +54,7 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
 
 
 def _rank(rule: str) -> int:
-    """Rank rules by their themes; warnings on the host before the suite come after those on the launch."""
+    """Rank rules by their themes; warnings on the host before the suite come after warnings on the launch."""
     known = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
     theme = "" if known is None else known.ask.__module__.rpartition(".")[2]
     return THEMES.index(theme) if theme in THEMES else len(THEMES)

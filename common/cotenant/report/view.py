@@ -1,4 +1,4 @@
-"""The view: a frame that programs read, and columns in which people read it. Renderers alone know how one looks."""
+"""The view: a frame for programs, and columns for people. Only renderers know how a view looks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Value = str | int | float | None
 Seen = Literal["everywhere", "files", "screens"]
 
 COMMAND = "cyan"
-"""The style of a command; its line is not folded, so that it can be pasted."""
+"""The style of a command; its line is not wrapped, so that it can be pasted."""
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 MEANINGS = {
     "suite": "the name of the job file",
@@ -40,9 +40,9 @@ MEANINGS = {
 class Cell:
     """One text for people, and how it is shown.
 
-    `note` stands small beside the text. On a page, `heat` (0 to 100) shades the cell, `link` and `note_link` are the
-    places that text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell a place,
-    and `order` is the number by which a column is sorted where the text does not begin with it.
+    `note` is small text beside it. On a page, `heat` (0 to 100) shades the cell, `link` and `note_link` are the places
+    that text and note lead to, `links` further texts with their places (empty: none), `anchor` makes the cell a place,
+    and `order` is the number that sorts the column if the text does not begin with it.
     """
 
     text: str = numbers.ABSENT
@@ -61,16 +61,16 @@ BLANK = Cell("")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column for people: its heading, the fields that it is made of, and the function that shows their values.
+    """One column for people: its heading, its fields, and the function that shows their values.
 
     `fields` are one name or several, by default the heading. `show` gets their values and returns a text or a Cell; it
-    is not asked where the first value is None, which is a dash, or where a row has no such field, which is blank.
+    is not called if the first value is None, shown as a dash, or if a row lacks the field, shown as a blank.
 
     An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, the last
-    ones stand on a line below each row, after their headings. Texts of a column with a `least` width are shortened,
-    down to that, where it and the columns before it then have room. `seen`: `files` shows it in Markdown only, where a
-    terminal and a page have a heading or a note instead; `screens` on these two only. `words` are sentences, which a
-    page may break.
+    ones are on a line below each row, after their headings. Texts of a column with a `least` width are shortened, down
+    to that, if it and the columns before it then fit. `seen`: `files` shows the column in Markdown only, as a terminal
+    and a page have a heading or a note instead; `screens` shows it on these two only. `words` are sentences, which a
+    page may wrap.
     """
 
     heading: str
@@ -95,10 +95,10 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """Rows that people see under one heading: a `title`, and `facts` that hold for all of them.
+    """Rows that people see under one heading: a `title`, and `facts` that apply to all rows.
 
-    Rows may be those of the view, a filter of its frame, or others that only people read; they may have more fields
-    than the frame. `notes` are lines below.
+    Rows may be the view's, a filter of its frame, or others that only people read; they may have more fields than the
+    frame. `notes` are lines below.
     """
 
     rows: pl.DataFrame | Sequence[Row]
@@ -113,12 +113,12 @@ class RowGroup:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Rows for programs, of which every field has a meaning, and groups of rows for people.
+    """Rows for programs, with a meaning for every field, and groups of rows for people.
 
     Without `groups` people see all rows as one group. In a terminal every group is a table of its own; `joined` ones
-    share their columns' widths and one header. `lines` stand below all groups, and `below` returns the lines below a
-    row. Programs read `notes`, sentences on what was left out, and `sentences`, the answers; `parts` are further views
-    that stand in the JSON form of this one.
+    share their columns' widths and one header. `lines` are below all groups, and `below` returns the lines below a row.
+    Programs read `notes`, sentences on omissions, and `sentences`, the answers; `parts` are further views in the JSON
+    form of this one.
     """
 
     name: str
@@ -151,14 +151,14 @@ def common(*names: str) -> dict[str, str]:
 
 
 def frame_of(fields: Iterable[str], rows: Sequence[Row]) -> pl.DataFrame:
-    """Return rows as a frame; values that a row does not have are null."""
-    from cotenant.frames import pl  # what only people read needs none
+    """Return rows as a frame; missing values are null."""
+    from cotenant.frames import pl  # views for people only do without polars
 
     return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], strict=False) for name in fields})
 
 
 def place_columns(*names: str) -> list[Column]:
-    """Return columns of the place where a row was measured, which stands in a heading on a terminal and a page."""
+    """Return columns of the place of a row's measurement, which terminal and page have in a heading."""
     return [Column(name, left=True, seen="files") for name in names]
 
 
@@ -179,8 +179,8 @@ def measured(
 ) -> list[Column]:
     """Return the columns of a measurement; `fields` name its value, the ends of its interval, and its counts.
 
-    `n` shows the counts, and `once` says of them whether the reason for no interval is a single launch; `more` says how
-    all three columns are shown.
+    `n` shows the counts; from them `once` tells whether a single launch is why there is no interval; `more` are
+    settings of all three columns.
     """
     value, _, _, *counts = fields
 

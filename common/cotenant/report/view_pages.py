@@ -27,7 +27,7 @@ OF_COMPARISON = (
 )
 OF_CAPACITY = "hollow: rounds of the search; filled: launches of so many users; line: what each has to have"
 MOST_RATIO = 2.5
-"""Ratios beyond this, or below its inverse, are drawn at the end of the axis."""
+"""Ratios above this, or below its inverse, are drawn at the end of the axis."""
 
 
 # Comparison
@@ -57,7 +57,7 @@ def _ratio_of(line: JobComparison) -> float:
 
 
 def _ratios(lines: SuiteComparison) -> Picture | None:
-    """Return a row per compared job, in the band of the margin around 1."""
+    """Return a row per compared job; the band is the margin around 1."""
     compared = [(line, result) for line in lines.lines if (result := line.comparison) is not None]
     if not compared:
         return None
@@ -87,7 +87,7 @@ def _with_span(line: JobComparison) -> str:
 
 
 def capacity_page(answers: Sequence[Carried], lines: Sequence[str]) -> str:
-    """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
+    """Return the page on the number of users that a machine carries; `lines` to paste limit it to these users."""
     sections = []
     for at, found in enumerate(answers):
         section = Section(joined(", ", found.label, found.share))
@@ -105,11 +105,11 @@ def capacity_page(answers: Sequence[Carried], lines: Sequence[str]) -> str:
 
 
 APART = 0.12
-"""Half the distance between the points of launches and of a search's rounds with one number of users."""
+"""Half the distance between a launch's and a search round's points at the same number of users."""
 
 
 def _over_users(found: Carried, name: str) -> Markup:
-    """Return the values over numbers of users, filled where they come from launches, and a line at the required one."""
+    """Return the values over numbers of users, filled if they come from launches, and a line at the required value."""
     shown, required = SHOWN[found.requirement.kind], found.requirement
     curves, users, values = [], list[int](), [shown.scale * required.least]
     for estimates, offset, style in (

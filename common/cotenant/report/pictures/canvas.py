@@ -1,6 +1,6 @@
-"""Turns a matplotlib figure into SVG inside a page, with the page's colours, ids of its own and short numbers.
+"""Turns a matplotlib figure into SVG inside a page, with the page's colours, unique ids and short numbers.
 
-A figure is drawn in marker colours that stand for the page's, so that one picture serves light, dark and print.
+Figures use marker colours in place of the page's, so that one picture serves light, dark and print.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _SETTINGS: dict[Any, Any] = {
 }
 _OUTSIDE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
-# Needless inside a page, which sets fonts, sizes and namespaces itself.
+# Not needed: the page sets fonts, sizes and namespaces.
 _NEEDLESS = re.compile(
     r" xmlns(:xlink)?=\"[^\"]*\"| (width|height)=\"[\d.]+pt\"| font-family:[^;\"]*;"
     r"| transform=\"rotate\(-0 [^\"]*\"|(?<=<g) id=\"[^\"]*\""
 )
 _EMPTY = re.compile(r"<g/>|<defs></defs>")
-# A dot is a line without a length, a box has two corners: most of a page's bytes are these.
+# Dots (lines without a length) and boxes (two corners) are most of a page's bytes.
 _DOT = re.compile(r"M ([\d.]+) ([\d.]+) L \1 \2 ")
 _BOX = re.compile(r"M ([\d.]+) ([\d.]+) L ([\d.]+) \2 L \3 ([\d.]+) L \1 \4 (?:L \1 \2 )?z ")
 _ID = re.compile(r"( id=\"|url\(#|href=\"#)")
@@ -64,9 +64,9 @@ WIDTH, LEFT, TOP, BOTTOM = 5.2, 0.62, 0.2, 0.3
 BAND = 0.34
 """Inches of a picture's width, of the room left of, above and below its axes, and of the height of a user's band."""
 DESK, PHONE = 10.0, 4.2
-"""Inches of a wide picture: on a desk, and on a phone, which would shrink its letters."""
+"""Inches of a wide picture on a desk, and on a phone, which would shrink the letters of a wider one."""
 LETTER, MARGIN = 0.066, 0.15
-"""Inches of a letter of a row's name and of the words beside it, and around these."""
+"""Inches of a letter in a row's name and the words beside it, and of the margin around these."""
 DOTTED = (0, (1, 1.2))
 Interval = tuple[float, float]
 
@@ -89,7 +89,7 @@ def axes_of(
 
 
 def rows_of_axes(names: Iterable[str], height: float, width: float = WIDTH, beside: Sequence[str] = ()) -> Axes:
-    """Return axes with a row per name, the first on top: row i lies around y = i, `height` inches high.
+    """Return axes with a row per name, the first on top: row i is around y = i, `height` inches high.
 
     `beside` are the words to the right of the rows.
     """
@@ -118,29 +118,30 @@ def whole_percent(share: float) -> str:
 
 
 LEAST, MOST = 0.4, 1.6
-"""The ends of the widest axis of shares: values beyond are drawn there. Far above 1 are too few observations."""
+"""The ends of the widest axis of shares: values beyond are drawn at its ends. Shares far above 1 are of too few
+observations."""
 
 
 def shares_axis(
     values: Iterable[float], inner: Interval = (0.9, 1.1), least: float = LEAST, most: float = MOST
 ) -> Interval:
-    """Return the ends of an axis of shares, from `least` to `most`: these values lie inside, and all `inner` ones."""
+    """Return the ends of an axis of shares that contains these values and `inner`, within `least` to `most`."""
     known = [*values, *inner]
     return max(least, min(known) - 0.02), min(most, max(known) + 0.02)
 
 
 def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: Any) -> None:
-    """Draw round dots as one path of points with round caps: a fifth of the bytes that markers take."""
+    """Draw round dots as one path of points with round caps: a fifth of the bytes of markers."""
     vertices = np.repeat(np.column_stack(np.broadcast_arrays(x, y)).astype(float), 2, axis=0)
     codes = np.tile([Outline.MOVETO, Outline.LINETO], len(vertices) // 2)
     style = {"facecolor": "none", "linewidth": size, "capstyle": "round"} | style
     outline = Outline(vertices, codes)
-    outline.should_simplify = False  # of a path of many points it leaves out lines without a length: the dots
+    outline.should_simplify = False  # simplifying would drop lines without a length: the dots
     axes.add_patch(PathPatch(outline, **style))
 
 
 def boxes(axes: Axes, x: Sequence[Interval], y: Sequence[Interval], **style: Any) -> None:
-    """Draw boxes from their ends of x and of y, in one path."""
+    """Draw boxes between their ends in x and y, as one path."""
     corners = [
         ((left, low), (right, low), (right, high), (left, high))
         for (left, right), (low, high) in zip(x, y, strict=True)
@@ -151,7 +152,7 @@ def boxes(axes: Axes, x: Sequence[Interval], y: Sequence[Interval], **style: Any
 
 
 def lines(axes: Axes, x: Sequence[Interval], y: Sequence[Interval], **style: Any) -> None:
-    """Draw lines between their ends of x and of y, in one path."""
+    """Draw lines between their ends in x and y, as one path."""
     if x:
         gaps = ((*pair, np.nan) for pair in x), ((*pair, np.nan) for pair in y)
         across, up = (np.concatenate([*pairs]) for pairs in gaps)
@@ -163,7 +164,7 @@ drawn: ContextVar[dict[str, Axes] | None] = ContextVar("drawn", default=None)
 
 
 drawing = mpl.rc_context(_SETTINGS)
-"""The context in which pictures are made and written: a decorator of the functions that draw."""
+"""The context for making and writing pictures, a decorator of the functions that draw."""
 
 
 @drawing
@@ -173,14 +174,14 @@ def svg(axes: Axes, name: str) -> Markup:
         kept[name] = axes
     stream = io.StringIO()
     with warnings.catch_warnings():
-        # The page draws the text in its own fonts, so a glyph that matplotlib's font lacks does no harm.
+        # The page draws text in its own fonts, so a missing glyph in matplotlib's font is harmless.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure = axes.figure
         assert isinstance(figure, Figure)
         figure.canvas.print_figure(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     width, _ = figure.get_size_inches()
     text = re.sub(r">\s+<", "><", _OUTSIDE.sub("", stream.getvalue())).strip()
-    # Only tags are changed: the text between them came from files.
+    # Change only tags: the text between them came from files.
     text = _TAG.sub(lambda tag: _shown(tag[0], name), text)
     return Markup(_EMPTY.sub("", text).replace("<svg", f'<svg aria-hidden="true" style="--inches:{width:g}"', 1))
 

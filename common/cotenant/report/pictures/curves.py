@@ -1,4 +1,4 @@
-"""The picture of curves: y over x with bands or bars of intervals, as over devices, launches, time, users, pressure."""
+"""The picture of curves: y over x with intervals as bands or bars, over devices, launches, time, users or pressure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DASHED = (0, (4, 2.5))
 
 
 class CurveStyle(NamedTuple):
-    """The colour and dashes of a line, "" for none, and the mark of its points with its fill."""
+    """The colour and dashes ("" for none) of a line, and the mark of its points with its fill."""
 
     colour: str = ACCENT
     dashes: Any = "-"
@@ -45,8 +45,8 @@ class CurveStyle(NamedTuple):
 class PlottedCurve(NamedTuple):
     """Points of one curve, NaN where y is missing, each with an interval or None.
 
-    Intervals are `bars`; a `band`, or its `edges` alone; or `boxes`, in which each value is a line. A `name` stands
-    beside the picture, and `words`, one for each point, beside the points.
+    Intervals are `bars`; a `band`, or its `edges` alone; or `boxes`, in which each value is a line. The `name` is
+    beside the picture, and `words`, one per point, are beside the points.
     """
 
     x: npt.ArrayLike
@@ -59,14 +59,14 @@ class PlottedCurve(NamedTuple):
 
 
 def kept_curve(x: Sequence[float], kept: Sequence[Kept], style: CurveStyle, **more: Any) -> PlottedCurve:
-    """Return the curve of kept shares, or of measures of their kind, with their intervals."""
+    """Return the curve of kept shares, or similar measures, with their intervals."""
     return PlottedCurve(x, [each.value for each in kept], [each.interval for each in kept], style, **more)
 
 
 class Scale(NamedTuple):
-    """An axis: its label, its ends if not those of the data, about how many ticks it has, and their text.
+    """An axis: its label, its ends (by default the data's), its approximate number of ticks, and their text.
 
-    With `doubling` it has ticks at these powers of two alone; `whole` ones are at whole numbers.
+    With `doubling`, ticks are at these powers of two only; with `whole`, at whole numbers.
     """
 
     label: str = ""
@@ -87,7 +87,7 @@ def curves_picture(
     size: tuple[float, float] = (WIDTH, 1.75),
     level: float | None = None,
 ) -> Markup:
-    """Return the curves; `size` is width and height in inches, and a line stands at the `level` of y."""
+    """Return the curves; `size` is width and height in inches, and there is a line at the `level` of y."""
     width, height = size
     axes = axes_of(
         height,

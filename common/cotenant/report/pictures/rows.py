@@ -1,4 +1,4 @@
-"""The picture with a row per name: marks with their intervals, bars from zero, and dots for single observations."""
+"""The picture of rows, one per name: marks with intervals, bars from zero, and dots for single observations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cotenant.report.pictures.canvas import (
 from cotenant.stats.kept import Kept
 
 MARKS = "osD^"
-"""Marks of the first values of a row, different also in print; further ones share the last."""
+"""Marks of a row's first values, different also in print; further values share the last."""
 ROUND = (1, 2, 2.5, 5, 10)
 BAR, OF_WHOLE, OBSERVED = 0.3, 0.6, 0.72
 """Shares of a row's height that a bar, its whole, and dots take."""
@@ -58,10 +58,10 @@ def mark_of(kept: Kept, sure: bool = True) -> Mark:
 
 
 class ChartRow(NamedTuple):
-    """A row by its name, with words beside it, drawn in this order if they are there.
+    """A row by its name, with words beside it, drawn in this order:
 
-    A `bar` from zero, a part of a `whole`; `dots`, a line for each launch; a `level`, a line across the row in the box
-    of its interval; `marks`, each of a shape of its own.
+    a `bar` from zero, a part of a `whole`; `dots`, a line for each launch; a `level`, a line across the row in the box
+    of its interval; `marks`, each with its own shape.
     """
 
     name: str
@@ -85,9 +85,9 @@ def rows_picture(
     at: Sequence[float] = (),
     band: Interval | None = None,
 ) -> Markup:
-    """Return the rows, the first on top, on an axis with these ends, where values beyond are drawn.
+    """Return the rows, the first on top, on an axis with these ends; values beyond are drawn at the ends.
 
-    `height` (of a row) and `width` are inches; lines stand `at` values, and a `band` of values is shaded.
+    `height` (of a row) and `width` are in inches; there are lines `at` values, and a `band` of values is shaded.
     """
     axes = rows_of_axes((row.name for row in rows), height, width, [row.words for row in rows])
     if band is not None:

@@ -1,4 +1,4 @@
-"""The picture of timelines: a row per name, on which boxes of several kinds stand at their times."""
+"""The picture of timelines: a row per name, with boxes of several kinds at their times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cotenant.report.pictures.canvas import (
 
 HEIGHT = 0.5
 _OBSERVED = {"edgecolor": PAPER, "linewidth": 0.5}
-# No hatching: patterns make a printed page thirty times as large.
+# No hatching: patterns make a printed page thirty times larger.
 BOXES: Mapping[str, tuple[float, Mapping[str, Any]]] = {
     "warm-up": (0.6, {"facecolor": LINE, "edgecolor": SOFT, "linewidth": 0.7}),
     "skipped": (1.0, {"facecolor": ACCENT, "alpha": 0.3, **_OBSERVED}),
@@ -36,13 +36,13 @@ BOXES: Mapping[str, tuple[float, Mapping[str, Any]]] = {
     "audit": (0.7, {"facecolor": INK, "alpha": 0.75}),
     "unmeasured": (0.6, {"facecolor": "none", "edgecolor": ACCENT, "linewidth": 0.8}),
 }
-"""The height and the style of each kind of boxes, those on top last."""
+"""The height and the style of each kind of boxes, from bottom to top."""
 
 
 class Timeline(NamedTuple):
     """A row of a picture of timelines, all times in seconds: boxes by their kind, one of BOXES, over a line.
 
-    The line is dotted from `ready`, which has a mark, to the line's `start`.
+    The line is dotted from `ready`, which has a mark, to `start`.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""The sections of a report's page: each a function of the report's contents, which returns None if it has nothing."""
+"""The sections of a report's page: functions of the report's contents, which return None if they have nothing."""

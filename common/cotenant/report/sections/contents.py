@@ -1,4 +1,4 @@
-"""The contents of a report's page, of which each section shows a part."""
+"""The contents of a report's page; each section shows a part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cotenant.stats.interference import SuiteScore
 
 @dataclass(frozen=True)
 class Against:
-    """The suite's comparison with targets, by their name: scores per host, and the one by the older formula."""
+    """The suite's comparison with targets, by their name: scores per host, and the score by the older formula."""
 
     name: str
     targets: Mapping[str, Target]
@@ -53,7 +53,7 @@ class PageContents:
 
     @cached_property
     def failed(self) -> str:
-        """`2 of 10 records`: those that did not complete."""
+        """`2 of 10 records`: how many did not complete."""
         return f"{len(self.records.where(~pl.col('completed')))} of {len(self.records)} records"
 
 

@@ -34,7 +34,7 @@ Values = npt.NDArray[np.float64]
 
 
 def whole(job: JobSummary) -> float:
-    """Return the rate that is 100 % in the pictures of a job: the median of its tenants' rates."""
+    """Return the rate that is 100 % in a job's pictures: the median of its tenants' rates."""
     return median(estimate.rate for estimate in job.tenants.values())
 
 
@@ -43,7 +43,7 @@ def observations(
 ) -> Picture | None:
     """Return each tenant's kept observations, a line of dots for each launch, as shares of the whole.
 
-    Those beyond `ends` lie at the nearer end; at most `most` of each launch are drawn.
+    Observations beyond `ends` are drawn at the nearer end; at most `most` of each launch are drawn.
     """
     launches = grouped((tenant for tenant in tenants if tenant.spans.kept.any()), lambda tenant: tenant.tenant)
     if not launches:
@@ -86,7 +86,7 @@ def thinned(rates: Values, most: int) -> Values:
 
 
 def _intervals(job: JobSummary) -> str:
-    """Say whether the intervals of a job's tenants are over launches, rounds or observations."""
+    """Return whether the intervals of a job's tenants are over launches, rounds or observations."""
     known = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
     if not known:
         return "No interval: too few launches and observations."
@@ -120,9 +120,9 @@ def memory(launch: Rows, name: str) -> Picture | None:
 # The newest launch
 
 MOST_BOXES = 150
-"""Most boxes of observations a tenant: more could not be told apart."""
+"""Most boxes of observations per tenant: more would be indistinguishable."""
 MOST_BEFORE = 0.6
-"""The longest time before GO that is shown, as a share of the load's time."""
+"""The longest time shown before GO, as a share of the load's time."""
 KINDS = ("skipped", "kept", "alone", "held")
 
 
@@ -158,7 +158,7 @@ def newest_launch(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str
 
 
 def _timeline(tenant: Drawn, meeting: Meeting, t0_ns: int) -> Timeline:
-    """Return one tenant's boxes; where it was held still there is none, so that the line stays visible."""
+    """Return one tenant's boxes; there is none while it was held still, so that the line stays visible."""
 
     def seconds(moments_ns: Any) -> Any:
         return (moments_ns - t0_ns) / 1e9
@@ -169,7 +169,7 @@ def _timeline(tenant: Drawn, meeting: Meeting, t0_ns: int) -> Timeline:
     kinds = np.select([spans.held, spans.alone, spans.kept], [3, 2, 1], 0)
     merged = -(-len(kinds) // MOST_BOXES)
     number = np.arange(len(kinds))
-    # A box ends where the next observation is of another kind.
+    # A box ends before an observation of another kind.
     first = np.maximum.accumulate(np.where(np.diff(kinds, prepend=-1) != 0, number, 0))
     begins = np.flatnonzero((number - first) % merged == 0)
     drawn = np.column_stack([starts[begins], ends[np.append(begins[1:], len(kinds)) - 1]])
@@ -202,17 +202,17 @@ WHOSE: dict[Kind, tuple[str, str]] = {
     "tenant": ("user ", "users' slices"),
     "host": ("", "host"),
 }
-"""The word before one's name, and the words for all of them."""
+"""The word before the name of one, and the words for all."""
 STYLES = [CurveStyle(colour, dashes) for colour, dashes in ((ACCENT, "-"), (INK, "--"), (SOFT, ":"), (ACCENT, "-."))]
-"""The styles of lines that can be told apart in print, each by its own dashes; of more lines the range is drawn."""
+"""The styles of lines, distinguished in print by their dashes; of more lines the range is drawn."""
 
 
 def over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
-    """Yield a picture per quantity; the host's free memory only where no slice counts its own.
+    """Yield a picture per quantity; the host's free memory only if no slice counts its own.
 
-    If slices' memory is drawn against limits already, it is drawn over time only if it moves.
+    Slices' memory that is already drawn against limits is drawn over time only if it varies.
     """
-    # All records of a launch hold the same samples over time.
+    # All records of a launch have the same samples over time.
     courses = next((series for _, record in again(launch) if (series := courses_of(record))), [])
     only_host = all(course.kind == "host" for course in courses)
     for kind in WHOSE:
@@ -221,7 +221,7 @@ def over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
             looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
             if looks < LEAST_LOOKS or (kind == "host" and not only_host):
                 continue
-            # A course moves that was at some time lower by a fifth than its greatest value.
+            # A course varies if it was once a fifth below its greatest value.
             moves = any(np.nanmin(course.values) < 0.8 * np.nanmax(course.values) for course in shown)
             if moves or kind != "tenant" or not limited:
                 yield _courses(kind, quantity, shown, f"{name}{kind[0]}{index}")
@@ -247,7 +247,7 @@ def _courses(kind: Kind, quantity: str, courses: Sequence[Course], name: str) ->
 
 
 def time_curves(at_s: Values, lines: dict[str, Values]) -> list[PlottedCurve]:
-    """Return a curve per name, NaN where a value is missing; for more than a few their mean with their range."""
+    """Return a curve per name, NaN for missing values; for more than a few curves their mean with their range."""
     if len(lines) <= len(STYLES):
         styled = zip(lines.items(), STYLES, strict=False)
         return [PlottedCurve(at_s, line, style=style, name=name) for (name, line), style in styled]

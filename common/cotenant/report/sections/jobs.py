@@ -21,7 +21,7 @@ from cotenant.results.read import drawn
 from cotenant.text import joined, many
 
 POINTS = 8000
-"""How many observations a page draws at most: each takes some 30 bytes."""
+"""The most observations that a page draws: each takes some 30 bytes."""
 LEAST_POINTS = 20
 OF_AXIS = "All jobs' observations have one axis, in % of the median of the job's users, so that their spreads compare."
 OF_OBSERVATIONS = (

@@ -1,4 +1,4 @@
-"""The section on the machines: each host's name and the facts that its newest record holds."""
+"""The section on the machines: each host's name and the facts in its newest record."""
 
 from __future__ import annotations
 

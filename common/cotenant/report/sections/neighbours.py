@@ -32,7 +32,7 @@ OF_BARS = (
 
 
 def mixes(contents: PageContents) -> Section | None:
-    """Return each mix's table, with its bars where progress is known."""
+    """Return each mix's table, with its bars if progress is known."""
     view = mix_view(outside_pairs(contents.summary))
     if not view.groups:
         return None
@@ -45,7 +45,7 @@ def mixes(contents: PageContents) -> Section | None:
 
 
 def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
-    """Yield a bar for each user of each mix, in their order; None where no progress is known."""
+    """Yield a bar for each user of each mix, in order; None if no progress is known."""
     for index, block in enumerate(outside_pairs(summary)):
         known = [(user, kept) for user in block.users if (kept := kept_of(user, VALUE)) is not None]
         if not known:
@@ -79,11 +79,11 @@ MODE_STYLES = [
     for fill, dashes in ((ACCENT, "-"), (PAPER, DASHED))
     for mark in "osD^"
 ]
-"""The style of each mode, in the order of SIGNS: print tells them apart too. Modes beyond the last share it."""
+"""The style of each mode, in the order of SIGNS, different also in print. Modes beyond the last share it."""
 
 
 def sharing(contents: PageContents) -> Section | None:
-    """Return each job's pictures over the number of users, throughput first, and one table of all."""
+    """Return each job's pictures over the number of users, throughput first, and one table of all jobs."""
     if not contents.shared:
         return None
     details: list[Details] = []
@@ -162,8 +162,7 @@ def under_pressure(contents: PageContents) -> Section | None:
 def _over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], name: str) -> Markup:
     """Return one job's curves on one resource, one for each isolation.
 
-    A curve without slices is dashed and hollow, with only the edges of its band, so that all can be told apart without
-    colours.
+    A curve without slices is dashed and hollow, with only the edges of its band, so that curves differ without colours.
     """
     drawn = []
     for each in curves:
@@ -195,9 +194,9 @@ def interference(contents: PageContents) -> Section | None:
 
 
 def _kept(lines: Sequence[Row], name: str) -> Picture | None:
-    """Return a row per job, a line at 1; None for fewer than two jobs, which the table shows as well.
+    """Return a row per job, with a line at 1; None for fewer than two jobs, for which the table is enough.
 
-    None, too, where no job ran without slices: the chart on top of the page shows the shares kept in them.
+    None, too, if no job ran without slices: the chart on top of the page has the shares kept in slices.
     """
     nodes = [line for line in lines if line.get("user") == "all"]
     both = {line["job"]: [kept_of(line, kept_fields(name)) for name in ("kept", "unsliced_kept")] for line in nodes}

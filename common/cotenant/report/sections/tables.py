@@ -65,14 +65,14 @@ def results(contents: PageContents) -> Section | None:
     view = jobs_view(contents.summary, contents.against.targets if contents.against else {})
     if not view.shown:
         return None
-    # These columns stand in each job's panel: with them the table would be wider than a screen.
+    # Each job's panel has these columns: with them the table would be wider than a screen.
     table = html(view, ["group", "fairness"])
     sentences = explanations(contents.summary.jobs, view.groups)
     return Section("Results", sentences, table=table, anchor="results", short="Results", filtered=True)
 
 
 def devices(contents: PageContents) -> Section | None:
-    """Return the rates of several devices over that of the best one."""
+    """Return the rates of several devices over the best device's."""
     names, rows = device_matrix(contents.summary)
     if len(names) < 2:
         return None
@@ -81,7 +81,7 @@ def devices(contents: PageContents) -> Section | None:
 
 
 def scaling(contents: PageContents) -> Section | None:
-    """Return a picture and a table of each series with several points, one of them of a single device."""
+    """Return a picture and a table of each series with several points, one of them on a single device."""
     details = []
     for at, (series, points) in enumerate(contents.scaling.items()):
         if sum(point.speedup is not None for point in points) > 1:
@@ -118,8 +118,8 @@ def meters(contents: PageContents) -> Section | None:
 
 
 def over_launches(launches: Sequence[Sequence[MeterSpread]], name: str) -> Markup:
-    """Return one quantity over launches, in the order they ran: boxes from the lowest to the highest sample of any
-    device, and lines at the mean over devices."""
+    """Return one quantity over launches in order: boxes from the lowest to the highest sample of any device, and lines
+    at the mean over devices."""
     spans = [(min(meter.min for meter in meters), max(meter.max for meter in meters)) for meters in launches]
     means = [fmean(meter.mean for meter in meters) for meters in launches]
     curve = PlottedCurve(range(1, len(launches) + 1), means, spans, spread="boxes")

@@ -58,7 +58,7 @@ def share_charts(summary: Summary) -> list[Picture]:
 
 
 def shares_chart(shares: Sequence[JobShares], name: str, width: float = DESK) -> Markup:
-    """Return a row for each job in this order, the first on top; suspect ones are hollow."""
+    """Return a row for each job in this order, the first on top; suspect jobs are hollow."""
     rows = [
         ChartRow(of.job.label, _numbers(of), [mark_of(share, of.job.doubt is None) for share in of.shares.values()])
         for of in shares
