@@ -177,7 +177,7 @@ def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> Seq
 
 
 class _Table:
-    """Aligned columns, and `below` each row the columns that do not fit. A table without headings is a list; it wraps."""
+    """Aligned columns, and `below` each row the columns that do not fit. Without headings it is a list, which wraps."""
 
     def __init__(self, columns: Sequence[Column], groups: Sequence[ShownRows], width: int) -> None:
         columns, lines = _known(columns, groups), [line for group in groups for line in group.lines]
