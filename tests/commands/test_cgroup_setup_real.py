@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from commands.fakehosts import cgroup_setup
 from cotenant.isolation.runs import RunName
 from cotenant.machine.limits import cgroup_mounts
 from isolation.conftest import v1_mounts
+from patience import HANG_S
+from tenants.fixtures import folder_of, short_folder
 from tenants.suites import RUN, Suites, job
 
 __all__ = ["v1_mounts"]
@@ -95,18 +96,15 @@ def test_remove_refuses_while_a_process_lives_there(bases: list[Path], v1_mounts
 
 def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
     cgroup_setup("--user", LOGIN)
-    with tempfile.TemporaryDirectory(prefix="ct", dir="/tmp") as name:
-        folder = Path(name)
-        os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
-        (folder / "tmp").mkdir()
-        os.chown(folder / "tmp", NOBODY.pw_uid, NOBODY.pw_gid)
-        suites = Suites(folder, folder / "tmp", BASE, "v1")
+    with folder_of(NOBODY.pw_uid) as folder, short_folder() as short:
+        os.chown(short, NOBODY.pw_uid, NOBODY.pw_gid)
+        suites = Suites(folder, short, BASE, "v1")
         jobs = suites.jobs([job("rogue.py", "--at", "hello", "--do", "shut")])
         # The checkout or the interpreter may lie in root's home: the user may read everything.
         user = f"setpriv --reuid {NOBODY.pw_uid} --regid {NOBODY.pw_gid} --clear-groups"
         reading = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
         line = [*user.split(), *reading.split(), *RUN, "--jobs", str(jobs)]
-        suites.typed([*line, "--isolation", "v1"], 60, status=0, HOME=name)
+        suites.typed([*line, "--isolation", "v1"], HANG_S, status=0, HOME=str(folder))
         records = suites.records()
         assert [record["outcome"] for record in records] == ["completed", "completed"]
         for record in records:

@@ -172,7 +172,7 @@ def test_devices_are_the_processes_that_were_started(monkeypatch: pytest.MonkeyP
 def test_devices_that_cannot_be_had_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CotenantError, match=r"--devices 4 takes as many processes, not 1\. Start it with the run\.sh"):
         of(SCALING)(devices=4)
-    with pytest.raises(CotenantError, match=r"--nodes 2, and there are 1\. Start the runner with --nnodes\."):
+    with pytest.raises(CotenantError, match=r"--nodes 2 differs from the number of nodes, 1\."):
         of(GPT)(nodes=2)
     monkeypatch.setenv("DEVICE_TOTAL", "4")
     with pytest.raises(UnsupportedError, match=r"--devices 8 is more than DEVICE_TOTAL, 4\. Ask for fewer\."):

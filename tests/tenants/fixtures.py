@@ -26,20 +26,28 @@ def folder_of(user: int) -> Iterator[Path]:
         yield Path(name)
 
 
-def suites_in(folder: Path, isolation: str) -> Iterator[Suites]:
-    """Suites in a folder, from which nothing may be left; what is left is removed, also behind an exception."""
-    # Short enough for sockets: for a longer one the runner takes /tmp, which is not searched.
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder short enough for sockets: for a longer one the runner takes /tmp, which is not searched."""
     short = Path("/tmp", secrets.token_hex(3))
     short.mkdir(0o700)
-    assert len(str(short)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
-    suites = Suites(folder, short, f"cotenant-test.{os.getpid()}.{next(_NUMBERS)}", isolation)
     try:
-        yield suites
+        assert len(str(short)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
+        yield short
     finally:
-        left = suites.leftovers()
-        if left:
-            suites.destroy()
         shutil.rmtree(short)
+
+
+def suites_in(folder: Path, isolation: str) -> Iterator[Suites]:
+    """Suites in a folder, from which nothing may be left; what is left is removed, also behind an exception."""
+    with short_folder() as short:
+        suites = Suites(folder, short, f"cotenant-test.{os.getpid()}.{next(_NUMBERS)}", isolation)
+        try:
+            yield suites
+        finally:
+            left = suites.leftovers()
+            if left:
+                suites.destroy()
     assert not left
 
 

@@ -18,6 +18,7 @@ PARTS = (
     "common/cotenant",
     "tests/tenants",
     "tests/isolation",
+    "tests/patience.py",
     "tests/vm",
     "tasks",
     "baselines.json",
