@@ -117,7 +117,7 @@ def work_hash(job: JobSummary) -> str:
 
 
 def _part(record: RecordRow) -> TableRow:
-    """Return how a tenant shares its device, or without one its processors, and its part of it."""
+    """Return the mode in which a tenant shares its device, or without one its processors, and its part."""
     mode = record["share"] or record["share_asked"] or SLICES
     sharers = record["sharers" if mode == SLICES else "device_sharers"]
     return {"mode": mode, "sharers": sharers, "entitlement": record["entitlement"] or 1 / sharers}

@@ -1,6 +1,6 @@
 """The long table of kept shares: a row per job, user, company and measure.
 
-Interference, mixes, pairs, sharing and pressure are filters and pivots of it.
+Interference, mixes, pairs, sharing and pressure are its filters and pivots.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def _loss(curve: Curve, unit: str) -> str:
 
 
 def _no_loss(curve: Curve, unit: str) -> str:
-    """Return the sentence on a curve whose highest level shows no loss, though lower ones may."""
+    """Return the sentence on a curve without a loss at its highest level, though lower levels may have one."""
     last = curve.points[-1]
     most = f"{numbers.rate(last.achieved)} {unit}/s"
     if curve.losing:

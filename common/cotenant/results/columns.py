@@ -70,7 +70,7 @@ class RecordColumn:
     needed: bool = False
     """Whether an exported row without it is invalid."""
     equal: bool = False
-    """Whether it must be equal in records whose rates are compared."""
+    """Whether it must be equal in records with compared rates."""
     word: str = ""
     """Its name in comparisons, if that differs."""
 

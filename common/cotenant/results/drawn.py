@@ -121,7 +121,7 @@ def spans_of(record: Record) -> Spans:
 
 
 def _held(observations: Sequence[Observed]) -> list[bool]:
-    """Return for each observation whether it contains other tenants' blocks: those around it are not adjacent."""
+    """Return for each observation whether it contains other tenants' blocks: their numbers are missing around it."""
     blocks = [made.block for made in observations]
     before = itertools.accumulate(blocks, _newest)
     after = list(itertools.accumulate(reversed(blocks), _newest))[::-1]
