@@ -81,9 +81,9 @@ def together(launches: Iterable[LaunchRecords]) -> Side:
     for launch in launches:
         if launch.rate is not None:
             node[launch.run_id] = launch.rate
-            for who, rate in zip(launch.tenants, launch.rates, strict=True):
+            for tenant, rate in zip(launch.tenants, launch.rates, strict=True):
                 if rate is not None:
-                    tenants[who][launch.run_id] = rate
+                    tenants[tenant][launch.run_id] = rate
     return Side(node, tenants)
 
 
@@ -111,20 +111,20 @@ def alone_in_blocks(members: Rows) -> Side | None:
     # Power is known for all blocks together only, not for each tenant alone.
     unknown = {POWER: pl.lit(None, pl.Float64)}
     rate = pl.col("rate_items_s") / pl.col("kept")
-    known = members.columns("run_id", rate, *KEPT, who=TENANT, **alone_steps, **unknown)
-    known = known.filter(pl.col("rate_items_s").is_not_null().all().over("run_id"))
-    if not len(known):
+    rated = members.columns("run_id", rate, *KEPT, who=TENANT, **alone_steps, **unknown)
+    rated = rated.filter(pl.col("rate_items_s").is_not_null().all().over("run_id"))
+    if not len(rated):
         return None
     rows: Records = defaultdict(dict)
     node: Rates = defaultdict(float)
-    for row in known.iter_rows(named=True):
+    for row in rated.iter_rows(named=True):
         rows[row["who"]][row["run_id"]] = row
         node[row["run_id"]] += row["rate_items_s"]
     return Side(node, _rates(rows), baseline="blocks", rows=rows)
 
 
 def _rates(rows: Records) -> dict[str, Rates]:
-    return {who: {uid: row["rate_items_s"] for uid, row in of.items()} for who, of in rows.items()}
+    return {tenant: {uid: row["rate_items_s"] for uid, row in of_tenant.items()} for tenant, of_tenant in rows.items()}
 
 
 def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
@@ -140,12 +140,12 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     rows: Records = defaultdict(dict)
     for row in like:
         rows[row["who"]][row["run_id"]] = row
-        for who in row["stands_for"].split(","):
-            if who in beside:
-                rows[who][row["run_id"]] = row
+        for tenant in row["stands_for"].split(","):
+            if tenant in beside:
+                rows[tenant][row["run_id"]] = row
     tenants = _rates(rows)
-    node = {uid: sum(rates) for uid, rates in by_uid([tenants.get(who, {}) for who in beside]).items()}
-    why = "; ".join(f"{reason} (user {', '.join(who)})" for reason, who in others.items())
+    node = {uid: sum(rates) for uid, rates in by_uid([tenants.get(tenant, {}) for tenant in beside]).items()}
+    why = "; ".join(f"{reason} (user {', '.join(users)})" for reason, users in others.items())
     doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
     return Side(node, tenants, why, doubts=tuple(sorted(doubts)), rows=rows)
 

@@ -55,8 +55,8 @@ class JobShares(NamedTuple):
 
 def job_shares(job: JobSummary) -> JobShares | None:
     """Return the shares of a job's tenants; None if there is no rate to compare theirs with."""
-    if own := {tenant: job.kept[tenant] for tenant in job.tenants if tenant in job.kept}:
-        return JobShares(job, True, own)
+    if kept := {tenant: job.kept[tenant] for tenant in job.tenants if tenant in job.kept}:
+        return JobShares(job, True, kept)
     if len(job.tenants) < 2:
         return None
     equal = {uid: node / len(job.tenants) for uid, node in job.together.node.items()}
@@ -96,12 +96,12 @@ def _counted(summary: Summary) -> list[JobShares]:
 
     If no job ran in slices, return the shares without.
     """
-    known = [of for of in shares_of(summary) if of.of_alone]
-    return [of for of in known if sliced(of.job.isolation)] or known
+    of_alone = [shares for shares in shares_of(summary) if shares.of_alone]
+    return [shares for shares in of_alone if sliced(shares.job.isolation)] or of_alone
 
 
 def _over_jobs(counted: Sequence[JobShares]) -> Kept | None:
-    return counted[0].kept if len(counted) == 1 else mean_kept((of.kept, _mean_logs(of)) for of in counted)
+    return counted[0].kept if len(counted) == 1 else mean_kept((shares.kept, _mean_logs(shares)) for shares in counted)
 
 
 def answer(summary: Summary) -> str:
@@ -203,31 +203,31 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
     """Return each user's kept share over jobs, its range, and the job that keeps least beyond noise, if any."""
     if (whole := _over_jobs(counted)) is None:
         return ""
-    values = _range([of.kept.value for of in counted])
+    values = _range([shares.kept.value for shares in counted])
     over = f", over {many(len(counted), 'job')} ({values})" if len(counted) > 1 else ""
     doubt = _unreliable(whole, counted)
-    each = "it keeps" if max(len(of.shares) for of in counted) == 1 else "each user keeps"
-    alone = f"what it has alone{QUICKLY if any(of.quick for of in counted) else ''}"
+    each = "it keeps" if max(len(shares.shares) for shares in counted) == 1 else "each user keeps"
+    alone = f"what it has alone{QUICKLY if any(shares.quick for shares in counted) else ''}"
     text = f"{_users(counted) or f'{each} {percents(whole)}'} of {alone}{over}{_least(counted)}"
     if beside_mixes:
         text = f"beside copies of its own job {text}"
     return f"{doubt}; typical: {text}" if doubt else text
 
 
-def _logs(of: JobShares) -> dict[int, list[float]]:
+def _logs(shares: JobShares) -> dict[int, list[float]]:
     """Return the logarithms of the tenants' kept shares, in the tenants' order, by each uid that all tenants have."""
-    alone = of.job.alone or Side()
-    return by_uid([log_ratios(of.job.together.of(who), alone.of(who)) for who in of.shares])
+    together, alone = shares.job.together, shares.job.alone or Side()
+    return by_uid([log_ratios(together.of(tenant), alone.of(tenant)) for tenant in shares.shares])
 
 
-def _mean_logs(of: JobShares) -> dict[int, float]:
+def _mean_logs(shares: JobShares) -> dict[int, float]:
     """Return the mean of the logarithms of the tenants' kept shares, by uid."""
-    return {uid: fmean(logs) for uid, logs in _logs(of).items()}
+    return {uid: fmean(logs) for uid, logs in _logs(shares).items()}
 
 
 def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
     """Return why there is no reliable answer, and the remedy; "" if there is one."""
-    doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
+    doubts = [shares.job.doubt for shares in counted if shares.job.doubt is not None]
     if 2 * len(doubts) > len(counted):
         words, _ = _by_cause(doubts)
         jobs = f"{len(doubts)} of {many(len(counted), 'job')} are suspect" if len(counted) > 1 else "it is suspect"
@@ -235,7 +235,7 @@ def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
     if whole.interval is None:
         return "no reliable answer yet: measured once" if whole.n == 1 else "no reliable answer yet: too few launches"
     if whole.interval[1] - whole.interval[0] > 2 * MOST_ERROR:
-        newest = max(uid for of in counted for uid in of.job.together.node)
+        newest = max(uid for shares in counted for uid in shares.job.together.node)
         return f"no reliable answer yet: more launches (--uid {newest + 1}, --uid {newest + 2}) narrow it"
     return ""
 
@@ -248,15 +248,15 @@ def _range(values: Sequence[float]) -> str:
 def _users(counted: Sequence[JobShares]) -> str:
     """Return each user's kept share if a test over jobs, or over one job's launches, says that users differ."""
     first = counted[0].shares
-    if any(of.shares.keys() != first.keys() for of in counted):
+    if any(shares.shares.keys() != first.keys() for shares in counted):
         return ""
-    rows = [[math.log(of.shares[tenant].value) for tenant in first] for of in counted]
+    rows = [[math.log(shares.shares[tenant].value) for tenant in first] for shares in counted]
     if len(counted) == 1:
         rows = [*_logs(counted[0]).values()]
     found = differences(rows) or differences_by_intervals([*first.values()])
     if found is None or not found.notable:
         return ""
-    center = fmean(math.log(of.kept.value) for of in counted)
+    center = fmean(math.log(shares.kept.value) for shares in counted)
     values = [math.exp(center + effect) for effect in found.effects]
     if len(values) > NAMED:
         return f"users differ: they keep {_range(values)}"
@@ -267,10 +267,10 @@ def _users(counted: Sequence[JobShares]) -> str:
 def _least(counted: Sequence[JobShares]) -> str:
     """Return the job that keeps least, with its share shrunk for noise, if chance does not explain the difference."""
     by_launches = differences([*by_uid([*map(_mean_logs, counted)]).values()])
-    found = by_launches or differences_by_intervals([of.kept for of in counted])
+    found = by_launches or differences_by_intervals([shares.kept for shares in counted])
     if found is None or not found.notable:
         return ""
-    center = fmean(math.log(of.kept.value) for of in counted) + min(found.effects)
+    center = fmean(math.log(shares.kept.value) for shares in counted) + min(found.effects)
     half = t_975(found.freedom) * found.error
     kept = Kept(math.exp(center), ends_around(center, half), 1, "jobs")
     return f"; least: {counted[found.least].job.label}, {percents(kept)}"
@@ -280,8 +280,8 @@ def least_even(jobs: Sequence[JobSummary]) -> tuple[str, Evenness] | None:
     """Return the label and evenness of the job that serves its users least evenly; None if noise among so many jobs
     explains it."""
     judged = [(even.p, job.label, even) for job in jobs if (even := job.evenness) is not None and even.p is not None]
-    named = [of for of in judged if of[2].slowest is not None and of[0] * len(judged) < UNLIKELY]
-    return min(named, key=lambda of: of[0])[1:] if named else None
+    named = [line for line in judged if line[2].slowest is not None and line[0] * len(judged) < UNLIKELY]
+    return min(named, key=lambda line: line[0])[1:] if named else None
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:
@@ -289,9 +289,9 @@ def _least_even(jobs: Sequence[JobSummary]) -> str:
         judged = any(job.evenness is not None and job.evenness.p is not None for job in jobs)
         return "No difference between users of a job was detected" if judged else ""
     label, least = named
-    who = f"Least even: {label}, " if len(jobs) > 1 else "Uneven: "
+    heading = f"Least even: {label}, " if len(jobs) > 1 else "Uneven: "
     less = f"{100 * (1 - least.worst_over_best):.0f} %"
-    return f"{who}{less} less for user {least.slowest} than for the fastest"
+    return f"{heading}{less} less for user {least.slowest} than for the fastest"
 
 
 def _trust(jobs: Sequence[JobSummary]) -> list[str]:

@@ -93,13 +93,13 @@ def _unbound(found: Carried) -> str:
 
 def _next(found: Carried) -> str:
     following = found.users + found.step
-    who = f"the {ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
+    users = f"the {ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
     if found.by_memory:
-        return f"{who} {verb(found.step, 'fails', 'fail')} on memory"
+        return f"{users} {verb(found.step, 'fails', 'fail')} on memory"
     estimate = found.confirmed.get(following)
     if estimate is None:
         return f"more than {found.users} were not to be tried (--users)"
-    return f"with {who} the worst {_shown(estimate, found.requirement)}"
+    return f"with {users} the worst {_shown(estimate, found.requirement)}"
 
 
 def _beside(found: Carried) -> Iterator[str]:

@@ -162,9 +162,9 @@ def _by_work(duet: Sequence[DuetLine]) -> list[list[DuetLine]]:
     return [[replace(line, differs=_differing(work, works)) for line in of_works[work]] for work in works]
 
 
-def _differing(own: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
+def _differing(line: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
     """Return the values in which the work of A or B differs from other launches."""
-    sides = [distinguishing_values(work, of_side) for work, of_side in zip(own, zip(*works, strict=True), strict=True)]
+    sides = [distinguishing_values(work, of_side) for work, of_side in zip(line, zip(*works, strict=True), strict=True)]
     return "; ".join(dict.fromkeys(filter(None, sides)))
 
 

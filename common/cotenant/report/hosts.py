@@ -59,15 +59,15 @@ def host_lines(summary: Summary) -> Sequence[HostLine]:
     """Return the hosts, those with a verdict first; none for records of one host."""
     if len(summary.hosts) < 2:
         return ()
-    known, lines = _hardware(summary), list[HostLine]()
+    hardware, lines = _hardware(summary), list[HostLine]()
     jobs = grouped(summary.jobs, lambda job: job.host)
-    for device, hosts in grouped(jobs, lambda host: known[host][0]).items():
+    for device, hosts in grouped(jobs, lambda host: hardware[host][0]).items():
         rates = host_rates({host: _rates(jobs[host]) for host in hosts})
         for host in hosts:
-            counts, fewer = known[host][1], dict[str, int]()
-            for name, own in counts.items():
-                most = usual([of for other in hosts if (of := known[other][1][name]) is not None] or [0])
-                if own is not None and own < most:
+            counts, fewer = hardware[host][1], dict[str, int]()
+            for name, count in counts.items():
+                most = usual([found for other in hosts if (found := hardware[other][1][name]) is not None] or [0])
+                if count is not None and count < most:
                     fewer[name] = most
             lines.append(HostLine(host or UNNAMED, device, counts, jobs[host], rates.get(host), fewer))
     return sorted(lines, key=lambda line: (not line.verdict, natural(line.host)))
@@ -98,7 +98,7 @@ def _rates(jobs: Sequence[JobSummary]) -> dict[tuple[object, ...], dict[int, flo
     for job in jobs:
         work = dict(job.work or ())
         equal = tuple(item for item in work.items() if not (work["devices"] and item[0] in OF_COUNTS))
-        slowest = {of.run_id: min(rate for rate in of.rates if rate is not None) for of in job.rates}
+        slowest = {launch.run_id: min(rate for rate in launch.rates if rate is not None) for launch in job.rates}
         found[job.suite, job.name, equal] = slowest
     return found
 

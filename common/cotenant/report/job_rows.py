@@ -95,8 +95,8 @@ def user_rows(job: JobSummary) -> Iterator[Row]:
     """Yield a row for each user of a job."""
     half = half_intervals(job)
     for tenant, estimate in job.tenants.items():
-        own = {"tenant": tenant, **estimate_row(estimate), "within": half.get(tenant)}
-        yield {**_named(job), **own, **_shares(job, tenant)}
+        rate = {"tenant": tenant, **estimate_row(estimate), "within": half.get(tenant)}
+        yield {**_named(job), **rate, **_shares(job, tenant)}
 
 
 def half_intervals(job: JobSummary) -> Mapping[str, float]:

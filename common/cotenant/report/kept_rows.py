@@ -101,12 +101,12 @@ def rows_of_job(
         **more,
     }
     rows = []
-    for who in tenants:
-        row = shared | {"tenant": who, "baseline": alone.baseline if alone.of(who) else ""}
-        row |= rate_values(job.together.across(who), TOGETHER) | rate_values(alone.across(who), ALONE)
-        row |= kept_values(job.kept.get(who), VALUE)
-        if own := records.get(who or ""):
-            row |= _part(own[0]) | _steps("", own) | _steps("alone_", alone.rows.get(who or "", {}).values())
+    for tenant in tenants:
+        row = shared | {"tenant": tenant, "baseline": alone.baseline if alone.of(tenant) else ""}
+        row |= rate_values(job.together.across(tenant), TOGETHER) | rate_values(alone.across(tenant), ALONE)
+        row |= kept_values(job.kept.get(tenant), VALUE)
+        if found := records.get(tenant or ""):
+            row |= _part(found[0]) | _steps("", found) | _steps("alone_", alone.rows.get(tenant or "", {}).values())
         rows.append(row)
     return rows
 
@@ -117,7 +117,7 @@ def work_hash(job: JobSummary) -> str:
 
 
 def _part(record: RecordRow) -> TableRow:
-    """Return how a tenant shares its device, or without one its processors, and its part of it."""
+    """Return the mode in which a tenant shares its device, or without one its processors, and its part."""
     mode = record["share"] or record["share_asked"] or SLICES
     sharers = record["sharers" if mode == SLICES else "device_sharers"]
     return {"mode": mode, "sharers": sharers, "entitlement": record["entitlement"] or 1 / sharers}
@@ -125,8 +125,9 @@ def _part(record: RecordRow) -> TableRow:
 
 def _steps(prefix: str, rows: Iterable[RecordRow]) -> TableRow:
     """Return the medians of step times over launches; nothing if no steps were timed."""
-    known = [times for row in rows if None not in (times := [row[name] for name in STEP_TIMES])]
-    return {f"{prefix}{name}": median(of) for name, of in zip(STEP_TIMES, zip(*known, strict=True), strict=False)}
+    timed = [times for row in rows if None not in (times := [row[name] for name in STEP_TIMES])]
+    columns = zip(*timed, strict=True)
+    return {f"{prefix}{name}": median(column) for name, column in zip(STEP_TIMES, columns, strict=False)}
 
 
 def why_not(job: JobSummary) -> str:
@@ -145,20 +146,20 @@ def measure_rows(jobs: Collection[JobSummary], users: Sequence[TableRow]) -> lis
 
     Empty if no repetition has all users together and alone.
     """
-    together = {who: rates for job in jobs for who, rates in job.together.tenants.items()}
-    sides = {who: job.alone or Side() for job in jobs for who in job.together.tenants}
-    kept = {who: share for job in jobs for who, share in job.kept.items()}
+    together = {tenant: rates for job in jobs for tenant, rates in job.together.tenants.items()}
+    sides = {tenant: job.alone or Side() for job in jobs for tenant in job.together.tenants}
+    kept = {tenant: share for job in jobs for tenant, share in job.kept.items()}
     progress = [kept[row["tenant"]] for row in users]
     # The number of devices, or slices: each of K sharers counts for 1 / K.
     slices = sum(1 / row["sharers"] for row in users)
-    found = mix_measures(progress, together, {who: side.of(who) for who, side in sides.items()}, slices)
+    found = mix_measures(progress, together, {tenant: side.of(tenant) for tenant, side in sides.items()}, slices)
     if found is None:
         return []
     rows: list[TableRow] = [{"measure": name, **kept_values(getattr(found, name), VALUE)} for name in MEASURES]
     rows[MEASURES.index("fairness")]["notable"] = found.differences and found.differences.notable
     alone_j = {
-        who: {uid: row[POWER] / row["rate_items_s"] for uid, row in side.rows.get(who, {}).items() if row[POWER]}
-        for who, side in sides.items()
+        tenant: {uid: row[POWER] / row["rate_items_s"] for uid, row in side.rows.get(tenant, {}).items() if row[POWER]}
+        for tenant, side in sides.items()
     }
     energy = energy_over_alone(_watts(jobs), together, alone_j)
     return rows if energy is None else [*rows, {"measure": "energy", **kept_values(energy, VALUE)}]
@@ -180,4 +181,4 @@ def _watts(jobs: Collection[JobSummary]) -> dict[int, float]:
     for job in jobs:
         for uid, device, power_w in job.members.columns("run_id", "vcd", POWER).iter_rows():
             devices[uid][device] = power_w
-    return {uid: sum(filter(None, of.values())) for uid, of in devices.items() if all(of.values())}
+    return {uid: sum(filter(None, powers.values())) for uid, powers in devices.items() if all(powers.values())}

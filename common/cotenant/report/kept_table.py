@@ -1,6 +1,6 @@
 """The long table of kept shares: a row per job, user, company and measure.
 
-Interference, mixes, pairs, sharing and pressure are filters and pivots of it.
+Interference, mixes, pairs, sharing and pressure are its filters and pivots.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
     first, difference = jobs[0], jobs[0].difference if several else ""
     under, free = first.alone or Side(), first.unsliced_alone or Side()
     over, over_free = (Side() if job is None else job.together for job in ways[:2])
-    tenants = sorted({who for side in (under, over, over_free, free) for who in side.tenants}, key=natural)
+    tenants = sorted({tenant for side in (under, over, over_free, free) for tenant in side.tenants}, key=natural)
     is_compared, notes = first.alone is not None or len(jobs) > 1, list[str]()
     if is_compared:
         notes += [*ways.notes, *([f"alone: {under.reason}"] if under.reason else [])]
@@ -130,21 +130,21 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
     yield from _of_copies(first, tenants, notes, difference=difference)
     for job in jobs[1:]:
         yield from _of_copies(job, job.tenants, difference=difference)
-    for who in (None, *tenants) if is_compared else ():
-        lone, beside, free_beside = under.of(who), over.of(who), over_free.of(who)
+    for tenant in (None, *tenants) if is_compared else ():
+        lone, beside, free_beside = under.of(tenant), over.of(tenant), over_free.of(tenant)
         common: TableRow = {"suite": first.suite, "host": first.host, "isolation": jobs[-1].isolation}
-        common |= {"job": first.cell, "difference": difference, "tenant": who, "company": COPIES}
+        common |= {"job": first.cell, "difference": difference, "tenant": tenant, "company": COPIES}
         common["unit"] = first.unit or jobs[-1].unit
         kept, worth = ratio(free_beside, lone), ratio(beside, free_beside)
         if ways.unsliced is not None:
-            rates = rate_values(over_free.across(who), TOGETHER) | rate_values(under.across(who), ALONE)
+            rates = rate_values(over_free.across(tenant), TOGETHER) | rate_values(under.across(tenant), ALONE)
             baseline = under.baseline if lone else ""
             yield common | {"measure": UNSLICED_KEPT, "baseline": baseline} | rates | kept_values(kept, VALUE)
         if worth is not None:
             yield common | {"measure": WORTH} | kept_values(worth, VALUE)
-        if alone := rate_values(free.across(who), ALONE):
+        if alone := rate_values(free.across(tenant), ALONE):
             yield common | {"measure": UNSLICED_ALONE, "isolation": NO_SLICES} | alone
-        if who is None:
+        if tenant is None:
             in_slices = None if ways.sliced is None else ways.sliced.kept.get(None)
             known[KEPT].append((in_slices, log_ratios(beside, lone)))
             known[UNSLICED_KEPT].append((kept, log_ratios(free_beside, lone)))
@@ -216,16 +216,16 @@ def _pressed(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
     """Yield jobs' kept shares beside neighbours of known pressure, by rising level; each level is a pair's."""
     pairs: list[BesideLevel] = []
     for mixed in grouped(jobs, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
-        neighbours = [(known, job) for job in mixed if (known := level_of(job.cell)) is not None]
+        neighbours = [(level, job) for job in mixed if (level := level_of(job.cell)) is not None]
         for victim in (job for job in mixed if neighbours and level_of(job.cell) is None):
-            known, neighbour = max(reversed(neighbours), key=lambda of: len(_starts(of[1]) & _starts(victim)))
-            pairs.append(BesideLevel(*known, victim, neighbour))
+            level, neighbour = max(reversed(neighbours), key=lambda at: len(_starts(at[1]) & _starts(victim)))
+            pairs.append(BesideLevel(*level, victim, neighbour))
     for of_curve in grouped(pairs, lambda pair: pair.conditions).values():
         in_time = sorted((pair for pair in of_curve if pair.job.rates), key=lambda pair: max(_starts(pair.job)))
         works: list[Work] = list(dict.fromkeys(pair.work for pair in in_time)) or [()]
         for work in works:
-            own = [pair for pair in of_curve if (pair.work if pair.job.rates else works[-1]) == work]
-            for pair in sorted(own, key=lambda pair: pair.level):
+            alike = [pair for pair in of_curve if (pair.work if pair.job.rates else works[-1]) == work]
+            for pair in sorted(alike, key=lambda pair: pair.level):
                 yield from _of_level(pair, distinguishing_values(work, works))
 
 

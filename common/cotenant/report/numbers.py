@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: four significant digits, a letter for thousands and more."""
+"""Numbers for people: four significant digits, a letter for thousands and more."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] =
 
 
 def extent(values: Sequence[float], show: Callable[[float], str] = "{:.0f}".format) -> str:
-    """Return the least and the greatest of values: `10 to 12`, or `12` where these look alike."""
+    """Return the least and the greatest of values: `10 to 12`, or `12` if the two look alike."""
     return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))
 
 
@@ -79,7 +79,7 @@ def plain(value: float | None) -> str:
 def borne(value: float, relative_error: float | None) -> str:
     """Return a mean with the digits that its standard error leaves certain, and one more: `7,355` for 0.9 %.
 
-    If the error is unknown, as for a single measurement, it has three digits.
+    If the error is unknown, as for a single measurement, the mean has three digits.
     """
     if not value:
         return "0"

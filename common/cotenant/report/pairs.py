@@ -118,8 +118,8 @@ def _equals(summary: Summary) -> dict[tuple[str, str, str], list[list[Row]]]:
         pl.col("tenant").is_not_null(), pl.col("together").is_not_null(),
     )  # fmt: skip
     jobs = users.group_by("suite", "host", "isolation", "job", "difference", maintain_order=True)
-    known: list[list[Row]] = [[*of.to_dicts()] for _, of in jobs if len(of) == 2 and not of["value"].null_count()]
-    return grouped(known, lambda of: (of[0]["suite"], of[0]["host"], of[0]["isolation"]))
+    equals: list[list[Row]] = [[*job.to_dicts()] for _, job in jobs if len(job) == 2 and not job["value"].null_count()]
+    return grouped(equals, lambda rows: (rows[0]["suite"], rows[0]["host"], rows[0]["isolation"]))
 
 
 def outside_pairs(summary: Summary) -> list[MixBlock]:
@@ -203,8 +203,8 @@ def _cell(matrix: PairMatrix, pair: Pair) -> Cell:
     return replace(cell, text=f"{unsure}{cell.text}{DOUBTED if share.doubts else ''}")
 
 
-def _total(of: float | None) -> Cell:
-    return Cell() if of is None else Cell(numbers.ratio(of), style="bold")
+def _total(total: float | None) -> Cell:
+    return Cell() if total is None else Cell(numbers.ratio(total), style="bold")
 
 
 def _as_it_is(cell: Cell) -> Cell:

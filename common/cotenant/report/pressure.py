@@ -105,15 +105,17 @@ COLUMNS = (
 
 def pressure_view(curves: Sequence[PressureCurve]) -> View:
     """Return a row per level of each curve, and below each curve its slope and knee."""
-    by_host = grouped(curves, lambda each: (each.suite, each.host))
+    by_host = grouped(curves, lambda curve: (curve.suite, curve.host))
     groups = [
-        RowGroup([row for each in of for row in _levels_of(each)], *place, [((words_of(each), ""),) for each in of])
-        for place, of in by_host.items()
+        RowGroup(
+            [row for curve in here for row in _levels_of(curve)], *place, [((words_of(curve), ""),) for curve in here]
+        )
+        for place, here in by_host.items()
     ]
-    rows = [row for each in curves for row in _levels_of(each)]
+    rows = [row for curve in curves for row in _levels_of(curve)]
     lines = [((f"{LEGEND} {OF_N}", "dim"),)]
-    said = [words_of(each) for each in curves]
-    parts = [View("curves", CURVE_FIELDS, [_curve(each) for each in curves])]
+    said = [words_of(curve) for curve in curves]
+    parts = [View("curves", CURVE_FIELDS, [_curve(curve) for curve in curves])]
     return View("pressure", PRESSURE_FIELDS, rows, COLUMNS, groups, lines=lines, sentences=said, parts=parts)
 
 
@@ -162,7 +164,7 @@ def _loss(curve: Curve, unit: str) -> str:
 
 
 def _no_loss(curve: Curve, unit: str) -> str:
-    """Return the sentence on a curve whose highest level shows no loss, though lower ones may."""
+    """Return the sentence on a curve without a loss at its highest level, though lower levels may have one."""
     last = curve.points[-1]
     most = f"{numbers.rate(last.achieved)} {unit}/s"
     if curve.losing:

@@ -61,7 +61,7 @@ class Loss:
 
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
-    """Return the findings, errors first, then by effect; those with the same rule and remedy are merged."""
+    """Return the findings, errors first, then by effect; findings with the same rule and remedy are merged."""
     alike = records.findings().group_by("severity", "rule", "remedy", maintain_order=True)
     name, run = pl.col("name").cast(pl.String), pl.col("run_words").cast(pl.String)
     findings = alike.agg(
@@ -79,7 +79,7 @@ def reported_findings(records: Rows) -> list[ReportedFinding]:
 
 
 def rules_of(records: Rows) -> list[str]:
-    """Return the rules whose errors and warnings records have, the most frequent first."""
+    """Return the rules of the errors and warnings in records, the most frequent first."""
     doubtful = records.findings().filter(pl.col("severity") != "info")
     return [rule for rule, _ in Counter(doubtful["rule"]).most_common()]
 

@@ -140,7 +140,7 @@ def tenant_rates(records: Sequence[Record]) -> str:
     if len({record.unit for record in records}) > 1:
         if len(records) > MOST_MIXED:
             return f"{len(records)} rates"
-        return " + ".join(f"{numbers.rate(each)} {unit}/s" for each, unit in zip(rates, units, strict=True))
+        return " + ".join(f"{numbers.rate(rate)} {unit}/s" for rate, unit in zip(rates, units, strict=True))
     many = len(rates) > numbers.SHOWN_TENANTS
     text = numbers.interval(min(rates), max(rates)) if many else numbers.rates(rates, " + ")
     return f"{text} {units[0]}/s" if units[0] else text

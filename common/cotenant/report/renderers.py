@@ -190,7 +190,7 @@ class _Table:
         ]
         if self.headed:
             widths = [*_fitted(columns, widths, width)]
-        ends = accumulate(own + GAP for own in widths)
+        ends = accumulate(column_width + GAP for column_width in widths)
         fitting = max(1, sum(end - GAP <= width for end in ends)) if self.headed else len(columns)
         self.columns, self.below, self._widths = columns[:fitting], columns[fitting:], widths[:fitting]
 
@@ -201,8 +201,10 @@ class _Table:
         """Yield the lines of rows."""
         for row in rows:
             yield self._aligned([row.cells[column] for column in self.columns])
-            known = [(printable(column.heading), row.cells[column]) for column in self.below if row.has(column)]
-            parts = [Text.assemble((f"{name} ".lstrip(), "dim"), (_text(of), of.style or "dim")) for name, of in known]
+            cells = [(printable(column.heading), row.cells[column]) for column in self.below if row.has(column)]
+            parts = [
+                Text.assemble((f"{name} ".lstrip(), "dim"), (_text(cell), cell.style or "dim")) for name, cell in cells
+            ]
             if parts:
                 yield Text(" " * GAP) + Text("; ").join(parts)
             for words in row.notes:

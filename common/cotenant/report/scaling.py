@@ -161,7 +161,7 @@ def _works(point: ScalingPoint) -> list[Work]:
 
 
 def _place(job: JobSummary) -> tuple[Series, int, int] | None:
-    """Return a cell's series, nodes and devices per node; None if its record does not hold the number of devices."""
+    """Return a cell's series, nodes and devices per node; None if its record lacks the number of devices."""
     row = job.members.frame.row(0, named=True)
     total, nodes = row["world_size"] or (None if row["ours"] else len(row["vcd"].split(","))), row["nodes"]
     if total is None or total % nodes:

@@ -122,14 +122,14 @@ def _job_facts(job: JobSummary) -> str:
 
 def _user_rows(job: JobSummary, summary: Summary) -> Iterator[Row]:
     """Yield the rows of a job; if no launch counts, tenants have outcomes in place of rates."""
-    own = job.members
+    members = job.members
     if job.node is None:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
-        own = summary.records.where(same)
+        members = summary.records.where(same)
     elif len(job.tenants) > 1:
         yield _user_row("all", job.node, job.overlap, job.verdict, verdict_note(job))
     outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
-    records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
+    records = members.columns("overlap", "outcome", "invalid", tenant=TENANT)
     of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
     ends = {tenant: ended for tenant, *ended in of_tenants.iter_rows()}
     for tenant in job.tenants or ends:

@@ -268,15 +268,15 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pres
     """
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
-        own, sides = sliced(job.isolation), dict[bool, Side]()
+        in_slices, sides = sliced(job.isolation), dict[bool, Side]()
         if (of_job := by_job.get(job.cell)) is not None:
             members = rows_of(job.members)
             sides[True] = alone([row for row in of_job if sliced(row["isolation"])], members)
             sides[False] = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
         in_blocks = alone_in_blocks(job.members)
-        if in_blocks is not None and len(in_blocks.node) >= len(sides.get(own, Side()).node):
-            sides = {own: in_blocks}
-        under = sides.get(own or not are_pressed)
+        if in_blocks is not None and len(in_blocks.node) >= len(sides.get(in_slices, Side()).node):
+            sides = {in_slices: in_blocks}
+        under = sides.get(in_slices or not are_pressed)
         kept = {} if under is None else _kept(job, under)
         yield replace(job, alone=sides.get(True), unsliced_alone=sides.get(False), kept=kept)
 
@@ -284,9 +284,9 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pres
 def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
     """Return the shares that tenants and the node keep, over launches or a single launch's blocks or observations."""
     kept: dict[str | None, Kept] = {}
-    for who, rates in job.together.tenants.items():
-        if (of := _within(job, alone, who) or ratio(rates, alone.of(who))) is not None:
-            kept[who] = of
+    for tenant, rates in job.together.tenants.items():
+        if (share := _within(job, alone, tenant) or ratio(rates, alone.of(tenant))) is not None:
+            kept[tenant] = share
     node = ratio(job.together.node, alone.node)
     if node is None:
         return kept
@@ -332,9 +332,10 @@ def _job(table: Table, difference: str, work: Work | None, launches: Sequence[La
     members = [at for launch in counted for _, at in sorted(zip(map(natural, launch.tenants), launch.at, strict=True))]
     # A single launch's rows have the intervals over its observations.
     single = zip(counted[0].tenants, counted[0].at, strict=True) if len(counted) == 1 else ()
-    only = {who: table.frame.row(at, named=True) for who, at in single}
+    only = {tenant: table.frame.row(at, named=True) for tenant, at in single}
     lone = next(iter(only.values())) if len(only) == 1 else None
-    tenants = {who: estimate([*side.tenants[who].values()], only.get(who)) for who in sorted(side.tenants, key=natural)}
+    ordered = sorted(side.tenants, key=natural)
+    tenants = {tenant: estimate([*side.tenants[tenant].values()], only.get(tenant)) for tenant in ordered}
     first, failure = launches[0], failure_of(launches)
     return JobSummary(
         suite=first.suite,
@@ -380,7 +381,7 @@ def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
         return None
     rates = [[rate or 0.0 for rate in launch.rates] for launch in shared]
     index, tenants = median(map(jain, rates)), shared[0].tenants
-    alike = [of for launch, of in zip(shared, rates, strict=True) if launch.tenants == tenants]
+    alike = [found for launch, found in zip(shared, rates, strict=True) if launch.tenants == tenants]
     found = differences(np.log(alike).tolist())
     if found is None:
         return Evenness(index, min(alike[0]) / max(alike[0]))

@@ -76,7 +76,7 @@ class TrackedUser:
     def facts(self) -> dict[str, str]:
         """The known facts on its launches, a line each."""
         work = self.work
-        known = {
+        facts = {
             "suite": self.job.suite,
             "host": self.job.host,
             "job": self.job.label,
@@ -91,7 +91,7 @@ class TrackedUser:
             "verdict": self.job.verdict,
             "warning": self.job.doubt.rule if self.job.doubt else "",
         }
-        return {name: printable(str(value)) for name, value in known.items() if value not in _UNKNOWN}
+        return {name: printable(str(value)) for name, value in facts.items() if value not in _UNKNOWN}
 
 
 def bmf(summary: Summary, out: Path) -> Files:

@@ -70,7 +70,7 @@ class RecordColumn:
     needed: bool = False
     """Whether an exported row without it is invalid."""
     equal: bool = False
-    """Whether it must be equal in records whose rates are compared."""
+    """Whether it must be equal in records with compared rates."""
     word: str = ""
     """Its name in comparisons, if that differs."""
 
@@ -122,9 +122,9 @@ def _kernels(read: ReadRecord) -> str:
     """Return choices that change only the speed of work: `torch.Adam fused, convolutions tried, channels_last`."""
     observed, machine = read.record.observed, read.record.machine
     names = {
-        f"{text_of(of.get('package'))}.{text_of(of.get('name'))}{' fused' if of.get('fused') is True else ''}"
-        for of in list_of(observed.get("optimizers"))
-        if isinstance(of, dict)
+        f"{text_of(made.get('package'))}.{text_of(made.get('name'))}{' fused' if made.get('fused') is True else ''}"
+        for made in list_of(observed.get("optimizers"))
+        if isinstance(made, dict)
     }
     tried = value_at(machine, "torch", "cudnn_benchmark") is True and observed.get("device") != "cpu"
     layout = [text_of(observed["memory_format"])] if observed.get("memory_format") else []

@@ -121,13 +121,13 @@ def spans_of(record: Record) -> Spans:
 
 
 def _held(observations: Sequence[Observed]) -> list[bool]:
-    """Return for each observation whether it contains other tenants' blocks: those around it are not adjacent."""
-    known = [made.block for made in observations]
-    before = itertools.accumulate(known, _newest)
-    after = list(itertools.accumulate(reversed(known), _newest))[::-1]
+    """Return for each observation whether it contains other tenants' blocks: their numbers are missing around it."""
+    blocks = [made.block for made in observations]
+    before = itertools.accumulate(blocks, _newest)
+    after = list(itertools.accumulate(reversed(blocks), _newest))[::-1]
     return [
         block is None and last is not None and following is not None and following - last > 1
-        for block, last, following in zip(known, before, after, strict=True)
+        for block, last, following in zip(blocks, before, after, strict=True)
     ]
 
 
@@ -139,8 +139,8 @@ def own_meters(record: Record) -> list[MeterSpread]:
     """Return the samples of the host and of the record's training devices while tenants were timed."""
     places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(record)]
     sampled = [
-        part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, MeterSpread)
-        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(record.meters.get("memory"))))
+        part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": label}, MeterSpread)
+        for label, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(record.meters.get("memory"))))
         for quantity in quantities
     ]
     return [meter for meter in sampled if meter is not None]
@@ -172,8 +172,8 @@ def courses_of(record: Record) -> list[Course]:
     # Older records round times: if several readings have one time, the last counts.
     last = np.append(np.diff(at_s) > 0, True)
     return [
-        Course(quantity, kind, of, at_s[last], values[last])
-        for kind, of, quantities in _looked_at(series, mapping_of(record.meters.get("devices")))
+        Course(quantity, kind, label, at_s[last], values[last])
+        for kind, label, quantities in _looked_at(series, mapping_of(record.meters.get("devices")))
         for quantity in DRAWN[kind]
         if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
     ]
@@ -203,7 +203,7 @@ def setting_of(machine: Fields) -> dict[str, str]:
     software, git, torch = (mapping_of(machine.get(key)) for key in ("software", "git", "torch"))
     commit = git.get("commit")
     drivers = [mapping_of(device).get("driver") for device in list_of(machine.get("accelerators"))]
-    known: dict[str, Any] = {
+    versions: dict[str, Any] = {
         **mapping_of(software.get("packages")),
         "python": software.get("python"),
         "kernel": software.get("kernel"),
@@ -214,8 +214,8 @@ def setting_of(machine: Fields) -> dict[str, str]:
         CHECKOUT: f"{commit[:12]}{' and changes' if git.get('dirty') else ''}" if isinstance(commit, str) else "",
     }
     # The torch that the tenant imported counts more than the installed one.
-    known |= {"torch": torch["version"]} if torch.get("version") else {}
-    return {name: value for name, value in known.items() if isinstance(value, str) and value}
+    versions |= {"torch": torch["version"]} if torch.get("version") else {}
+    return {name: value for name, value in versions.items() if isinstance(value, str) and value}
 
 
 def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:

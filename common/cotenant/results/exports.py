@@ -162,10 +162,11 @@ def _parquet(path: Path) -> Iterator[Table | str]:
         if missing := [name for name in needed if name not in there]:
             yield f"it holds no exported records: there is no column '{missing[0]}'"
             return
-        known = [
-            pl.col(name).cast(of) if name in there else pl.lit(None, of).alias(name) for name, of in schema().items()
+        typed = [
+            pl.col(name).cast(kind) if name in there else pl.lit(None, kind).alias(name)
+            for name, kind in schema().items()
         ]
-        table = table_of_rows(lazy.select(known).drop_nulls(needed))
+        table = table_of_rows(lazy.select(typed).drop_nulls(needed))
         lost = lazy.select(pl.len()).collect().item() - len(table)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first_line = next(iter(str(error).splitlines()), type(error).__name__)

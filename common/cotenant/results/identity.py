@@ -71,8 +71,8 @@ def _point(record: Record) -> tuple[int, float]:
 def _work_per_device(record: Record) -> list[Any]:
     """Return the values that do not depend on the cell and the number of devices."""
     arguments = {name: value for name, value in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
-    each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
-    return [job_and_cell(record.name)[0], record.suite, record.hostname, record.version, each, arguments]
+    batch_size = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
+    return [job_and_cell(record.name)[0], record.suite, record.hostname, record.version, batch_size, arguments]
 
 
 def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:

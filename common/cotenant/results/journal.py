@@ -118,8 +118,8 @@ class Written:
         """Return whether the journal beside this file lists other content for it; None if it does not list the file."""
         if path.parent not in self._hashes:
             self._hashes[path.parent] = self._read(path.parent)
-        known = self._hashes[path.parent].get(path.name)
-        return None if known is None else hashlib.sha256(content).hexdigest() != known
+        written = self._hashes[path.parent].get(path.name)
+        return None if written is None else hashlib.sha256(content).hexdigest() != written
 
     def _read(self, directory: Path) -> dict[str, str]:
         try:

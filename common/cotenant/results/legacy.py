@@ -158,10 +158,10 @@ class Repetitions:
         first = self._first.setdefault((suite, path.parent), self._next[suite]) if suite else 0
         for value in values:
             if isinstance(value, dict) and "schema" not in value and number_in(value, str(path)) is None:
-                of = str(value.get("name")), str(value.get("vcd"))
-                value = value | {"run_id": first + before[of]}
-                before[of] += 1
-                self._next[suite] = max(self._next[suite], first + before[of])
+                series = str(value.get("name")), str(value.get("vcd"))
+                value = value | {"run_id": first + before[series]}
+                before[series] += 1
+                self._next[suite] = max(self._next[suite], first + before[series])
             yield value
 
 

@@ -76,11 +76,11 @@ def _newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.Data
     # The original's failures may lack a name or a time: their job or their run is then unknown.
     lone = ~pl.col("ours") & ~pl.col("completed") & ((pl.col("name") == UNNAMED) | (pl.col("start_time") == ""))
     failure = pl.when(lone).then(AT).alias("of_failure")
-    of = pl.struct(*as_numbers(frame.select(key)), pl.col("tenant").alias("of_tenant"), *tenant, failure)
-    several = frame.select(of.is_duplicated()).to_series()
+    tenant_key = pl.struct(*as_numbers(frame.select(key)), pl.col("tenant").alias("of_tenant"), *tenant, failure)
+    several = frame.select(tenant_key.is_duplicated()).to_series()
     if not several.any():
         return frame, set()
-    same = frame.filter(several).with_columns(place=pl.col(AT).min().over(of))
+    same = frame.filter(several).with_columns(place=pl.col(AT).min().over(tenant_key))
     in_order = same.sort("start_time", "path", descending=True, maintain_order=True)
     once = frame.filter(~several).with_columns(place=pl.col(AT))
     newest = pl.concat([once, in_order.unique("place", keep="first")]).sort("place").drop("place")
@@ -101,9 +101,9 @@ def _without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     first = pl.when(has_rate).then("run_id").min().over(_MOMENT)
     marks = frame.select("name", "run_id", copy=has_rate & (pl.col("run_id") != first), first=first)
     copies = [
-        f"{name}, repetition {run_id}: it began at the same moment as repetition {of}, and is a copy of it; "
+        f"{name}, repetition {run_id}: it began at the same moment as repetition {original}, and is a copy of it; "
         "it does not count."
-        for name, run_id, of in marks.filter("copy").select("name", "run_id", "first").unique().iter_rows()
+        for name, run_id, original in marks.filter("copy").select("name", "run_id", "first").unique().iter_rows()
     ]
     return (frame.filter(~marks["copy"]) if copies else frame), sorted(copies)
 

@@ -79,7 +79,7 @@ def _steps(record: Record, flags: Sequence[bool]) -> dict[str, Any]:
     except msgspec.ValidationError:
         return {}
     kept_steps = [*itertools.compress(steps_ns, flags)]
-    spans = [each.end_ns - each.start_ns for each in itertools.compress(record.observations, flags)]
+    spans = [made.end_ns - made.start_ns for made in itertools.compress(record.observations, flags)]
     times = [ns for steps in kept_steps for ns in steps]
     too_long = map(operator.gt, map(sum, kept_steps), (LIKE * ns for ns in spans))
     if not times or len(steps_ns) != len(flags) or any(too_long):
@@ -87,8 +87,8 @@ def _steps(record: Record, flags: Sequence[bool]) -> dict[str, Any]:
     quantiles = {name: quantile(times, q) for name, q in STEP_QUANTILES.items()}
     return {
         "n": len(times),
-        **{f"{name}_ns": of.value for name, of in quantiles.items()},
-        **{f"{name}_interval_ns": of.interval for name, of in quantiles.items()},
+        **{f"{name}_ns": found.value for name, found in quantiles.items()},
+        **{f"{name}_interval_ns": found.interval for name, found in quantiles.items()},
     }
 
 
@@ -105,7 +105,7 @@ def _utilisation(record: Record, measured: Sequence[Observed]) -> dict[str, Any]
         return {}
     reducible = observed.get("flops_reducible")
     least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
-    tflops = flops * number / median(each.took_ns for each in measured) / 1e3
+    tflops = flops * number / median(made.took_ns for made in measured) / 1e3
     precision, on_processor = observed.get("dtype"), observed.get("device") == "cpu"
     peak = None if on_processor or not isinstance(precision, str) else peak_of(record.gpu, precision)
     return {

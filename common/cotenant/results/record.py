@@ -306,7 +306,7 @@ class Attested(msgspec.Struct, kw_only=True, frozen=True):
     baseline: Baseline | None = None
     """For a tenant alone: `whole`, or `quick`, with few observations; null for tenants together."""
     stands_for: list[Whole] = []
-    """For a tenant alone: the tenants with equal slices, whose baseline this is."""
+    """For a tenant alone: the tenants that this is a baseline for, which have equal slices."""
     mix: str = ""
     """Name of the mix if the launch's tenants run different jobs; `name` then ends in `.in.` and this."""
     neighbours: list[str] = []
@@ -415,7 +415,7 @@ _ORIGINAL = (
     *("suite_start_time", "start_time", "end_time", "completed", "outcome", "message", "schema", "unit"),
     *("train", "train_item", "batch_loss", "epoch_loss", "losses_checked", "losses_non_finite", "metrics", "ignored"),
 )
-"""The original suite's fields, and ours that stand among them, in the order of a file."""
+"""The original suite's fields, and ours among them, in the order of a file."""
 
 
 def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:

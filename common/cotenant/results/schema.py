@@ -54,20 +54,20 @@ TYPES: tuple[type, ...] = (
 def record_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) that every record obeys; its arguments are additional properties."""
     (reference,), definitions = msgspec.json.schema_components([Record], ref_template="#/$defs/{name}")
-    for of in TYPES:
-        for name, meaning in meanings(of).items():
-            definitions[of.__name__]["properties"][name]["description"] = meaning
+    for struct in TYPES:
+        for name, meaning in meanings(struct).items():
+            definitions[struct.__name__]["properties"][name]["description"] = meaning
     body = definitions["Record"]
     del body["properties"]["arguments"]
     body["required"] = list(body["properties"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **reference, "$defs": definitions}
 
 
-def meanings(of: type) -> dict[str, str]:
+def meanings(struct: type) -> dict[str, str]:
     """Return the docstring below each field of a type, by the field's name."""
-    (body,) = ast.parse(inspect.getsource(of)).body
+    (body,) = ast.parse(inspect.getsource(struct)).body
     assert isinstance(body, ast.ClassDef)
-    meanings_of = meanings(Attested) if of is Record else {}
+    meanings_of = meanings(Attested) if struct is Record else {}
     for field, below in pairwise(body.body):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):

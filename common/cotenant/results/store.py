@@ -38,8 +38,8 @@ def file_name(record: Record, time: datetime) -> str:
     """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`, valid on any file system."""
     failed = "" if record.completed else ".FAIL"
     end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime(TIME)}.json"
-    each = (NAME_BYTES - ASIDE_BYTES - len(end.encode()) - 1) // 2
-    return f"{safe_part(record.suite, each)}.{safe_part(record.name, each)}{end}"
+    limit_bytes = (NAME_BYTES - ASIDE_BYTES - len(end.encode()) - 1) // 2
+    return f"{safe_part(record.suite, limit_bytes)}.{safe_part(record.name, limit_bytes)}{end}"
 
 
 def write_record(directory: Path | Directory, record: Record, time: datetime) -> Path:

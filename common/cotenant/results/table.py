@@ -146,7 +146,7 @@ def table_of_records(records: Iterable[Record]) -> Table:
 
 
 def table_of_rows(rows: pl.LazyFrame) -> Table:
-    """Return the table of exported rows, whose findings have only a rule and a severity."""
+    """Return the table of exported rows; their findings have only a rule and a severity."""
     unknown = pl.lit(None, pl.UInt32()).alias(IN_FILE)
     whole = checked(rows).with_columns(unknown).collect(engine="streaming")
     rules = whole.select("findings", "error_findings", "warning_findings").with_row_index(AT)

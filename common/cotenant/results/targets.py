@@ -46,10 +46,10 @@ def targets_named(name: str, directory: Path) -> dict[str, Target]:
         raise CotenantError(f"There is no file {name}.", "A target file is CSV: " + ",".join(COLUMNS))
     path = directory / f"{name.lower()}.csv"
     if not path.is_file():
-        known = sorted(path.stem.upper() for path in directory.glob("*.csv"))
+        models = sorted(path.stem.upper() for path in directory.glob("*.csv"))
         raise CotenantError(
             f"There are no targets for '{name}'.",
-            f"{did_you_mean(name.upper(), known)} Known: {', '.join(known)}; or name a CSV file.".strip(),
+            f"{did_you_mean(name.upper(), models)} Known: {', '.join(models)}; or name a CSV file.".strip(),
         )
     return _read(path)
 
@@ -115,5 +115,5 @@ def system_of(systems: Sequence[System], gpu: str, devices: int) -> System | Non
 
     The name of a part of a device (MIG, vGPU) contains the device's name: only a glob that names parts matches it.
     """
-    fitting = (each for each in systems if each.devices == devices and (is_part(each.gpu) or not is_part(gpu)))
+    fitting = (system for system in systems if system.devices == devices and (is_part(system.gpu) or not is_part(gpu)))
     return next((system for system in fitting if fnmatch.fnmatch(gpu, system.gpu)), None)

@@ -1,1 +1,1 @@
-"""Pictures of a report: SVG that stands inside a page, takes its colours and is the same at every run."""
+"""Pictures of a report: SVG inside a page, in the page's colours, and equal at every run."""

@@ -43,7 +43,7 @@ class CurveStyle(NamedTuple):
 
 
 class PlottedCurve(NamedTuple):
-    """Points of one curve, NaN where y is missing, each with an interval or None.
+    """Points of one curve, NaN for a missing y, each with an interval or None.
 
     Intervals are `bars`; a `band`, or its `edges` alone; or `boxes`, in which each value is a line. The `name` is
     beside the picture, and `words`, one per point, are beside the points.

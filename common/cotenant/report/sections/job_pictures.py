@@ -50,13 +50,13 @@ def observations(
         return None
     rows = [
         ChartRow(
-            f"user {printable(who)}",
+            f"user {printable(user)}",
             rate(estimate.rate),
             level=_level(estimate, whole(job)),
-            dots=[thinned(tenant.spans.rates / whole(job), most) for tenant in launches[who]],
+            dots=[thinned(tenant.spans.rates / whole(job), most) for tenant in launches[user]],
         )
-        for who, estimate in job.tenants.items()
-        if who in launches
+        for user, estimate in job.tenants.items()
+        if user in launches
     ]
     picture = rows_picture(rows, name, ends, lambda share: f"{100 * share:.4g} %")
     total = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
@@ -135,7 +135,8 @@ def newest_launch(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str
     t0_ns = met[0][1].t0_ns
     stop_ns = max(meeting.load_end_ns for _, meeting in met)
     start, end = common_load([(meeting.start_ns, meeting.load_end_ns) for _, meeting in met])
-    begin, stop, *common = ((at - t0_ns) / 1e9 for at in (min(_begin_ns(of) for _, of in met), stop_ns, start, end))
+    begin_ns = min(_begin_ns(meeting) for _, meeting in met)
+    begin, stop, *common = ((at - t0_ns) / 1e9 for at in (begin_ns, stop_ns, start, end))
     left = max(begin, -MOST_BEFORE * stop)
     room = 0.02 * (stop - left)
     merged = max(-(-len(tenant.spans.kept) // MOST_BOXES) for tenant, _ in met)
@@ -252,6 +253,6 @@ def time_curves(at_s: Values, lines: dict[str, Values]) -> list[PlottedCurve]:
         styled = zip(lines.items(), STYLES, strict=False)
         return [PlottedCurve(at_s, line, style=style, name=name) for (name, line), style in styled]
     values = np.ma.masked_invalid(np.stack([*lines.values()]))
-    low, high, mean = (np.ma.filled(of(values, axis=0), np.nan) for of in (np.ma.min, np.ma.max, np.ma.mean))
+    low, high, mean = (np.ma.filled(reduce(values, axis=0), np.nan) for reduce in (np.ma.min, np.ma.max, np.ma.mean))
     ranges = [*zip(low.tolist(), high.tolist(), strict=True)]
     return [PlottedCurve(at_s, mean, ranges, CurveStyle(INK), "band")]

@@ -94,12 +94,16 @@ def _extremes(job: JobSummary) -> list[float]:
 
 def _span(estimate: Estimate) -> str:
     """Return the interval and n in words."""
-    of = many(estimate.launches, "launch")
+    counted = many(estimate.launches, "launch")
     if estimate.launches == 1 and estimate.interval is None:
         return "measured once"
     if estimate.observations is not None:
-        of = f"{many(estimate.observations, 'observation')} of 1 launch"
-    return f"95 %: {interval(*estimate.interval)}, {of}" if estimate.interval else f"{of}: too few for an interval"
+        counted = f"{many(estimate.observations, 'observation')} of 1 launch"
+    return (
+        f"95 %: {interval(*estimate.interval)}, {counted}"
+        if estimate.interval
+        else f"{counted}: too few for an interval"
+    )
 
 
 def _facts(job: JobSummary) -> str:

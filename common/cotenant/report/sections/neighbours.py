@@ -47,16 +47,16 @@ def mixes(contents: PageContents) -> Section | None:
 def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
     """Yield a bar for each user of each mix, in order; None if no progress is known."""
     for index, block in enumerate(outside_pairs(summary)):
-        known = [(user, kept) for user in block.users if (kept := kept_of(user, VALUE)) is not None]
-        if not known:
+        shares = [(user, kept) for user in block.users if (kept := kept_of(user, VALUE)) is not None]
+        if not shares:
             yield None
             continue
         rows = [
             ChartRow(f"{user['tenant']} {user['job']}", whole_percent(kept.value), [mark_of(kept)], bar=kept.value)
-            for user, kept in known
+            for user, kept in shares
         ]
         most = max(1.05, *(min(MOST, end) for row in rows for end in row.marks[0].ends))
-        entitled = sorted({user["entitlement"] for user, _ in known})
+        entitled = sorted({user["entitlement"] for user, _ in shares})
         drawn = rows_picture(rows, f"mix{index}", (0.0, most + 0.02), height=0.26, at=entitled)
         yield Picture(drawn, f"{block.mix}: each user's rate over what it has alone", OF_BARS)
 
@@ -102,13 +102,13 @@ def sharing(contents: PageContents) -> Section | None:
     return Section(title, [share.LEGEND], table=table, details=details, anchor="share", short="On one device")
 
 
-def _worth(known: Sequence[Row], modes: Mapping[str, int], measure: str, job: str, name: str) -> Picture:
+def _worth(points: Sequence[Row], modes: Mapping[str, int], measure: str, job: str, name: str) -> Picture:
     """Return one of MEASURES over the number of users, a curve for each mode in its style."""
-    users = sorted({point["sharers"] for point in known})
-    turns = {point["sharers"]: point["devices" if measure == "stp" else "sharers"] for point in known}
+    users = sorted({point["sharers"] for point in points})
+    turns = {point["sharers"]: point["devices" if measure == "stp" else "sharers"] for point in points}
     curves = [PlottedCurve(users, [turns[k] for k in users], style=CurveStyle(SOFT, (0, (1, 1.6)), width=0.9))]
-    for mode, of_mode in grouped(known, lambda point: point["mode"]).items():
-        kept = [each for point in of_mode if (each := kept_of(point, kept_fields(measure))) is not None]
+    for mode, of_mode in grouped(points, lambda point: point["mode"]).items():
+        kept = [value for point in of_mode if (value := kept_of(point, kept_fields(measure))) is not None]
         curves.append(kept_curve([point["sharers"] for point in of_mode], kept, MODE_STYLES[modes[mode]]))
     scales = Scale("users of one device or slice (K)", doubling=users), Scale(ends=(0, None))
     drawn = curves_picture(curves, name, *scales, size=(2.8, 2.0))
@@ -136,22 +136,22 @@ SLICED, NAIVE = CurveStyle(mark="o"), CurveStyle(INK, DASHED, "s", PAPER)
 
 def under_pressure(contents: PageContents) -> Section | None:
     """Return launches beside neighbours of known pressure: each job's curves, all on one axis of shares."""
-    shown = [each for each in pressure.pressure_curves(contents.summary) if each.curve is not None]
+    shown = [curve for curve in pressure.pressure_curves(contents.summary) if curve.curve is not None]
     if not shown:
         return None
-    kept = [point.kept for each in shown for point in each.points]
-    ends = shares_axis((end for each in kept for end in mark_of(each).ends), inner=(0.5, 1.05), least=0.0)
-    several = len({each.host for each in shown}) > 1
-    by_job = grouped(shown, lambda each: (each.suite, each.host, each.job))
+    kept = [point.kept for curve in shown for point in curve.points]
+    ends = shares_axis((end for value in kept for end in mark_of(value).ends), inner=(0.5, 1.05), least=0.0)
+    several = len({curve.host for curve in shown}) > 1
+    by_job = grouped(shown, lambda curve: (curve.suite, curve.host, curve.job))
     details = []
     for number, ((_, host, job), of_job) in enumerate(by_job.items()):
         pictures = [
             Picture(
-                _over_pressure(of, ends, f"pressure{number}-{at}"),
+                _over_pressure(curves, ends, f"pressure{number}-{at}"),
                 MEANT.get(resource, resource),
-                heard="; ".join(map(words_of, of)),
+                heard="; ".join(map(words_of, curves)),
             )
-            for at, (resource, of) in enumerate(grouped(of_job, lambda each: each.resource).items())
+            for at, (resource, curves) in enumerate(grouped(of_job, lambda curve: curve.resource).items())
         ]
         details.append(Details(f"{job} on {host}" if several else job, [*map(words_of, of_job)], pictures, small=True))
     sentences = [f"{pressure.LEGEND} {OF_CURVES}"]
@@ -165,12 +165,12 @@ def _over_pressure(curves: Sequence[PressureCurve], ends: tuple[float, float], n
     A curve without slices is dashed and hollow, with only the edges of its band, so that curves differ without colours.
     """
     drawn = []
-    for each in curves:
-        naive = each.isolation == "none"
+    for curve in curves:
+        naive = curve.isolation == "none"
         # Beside a resting neighbour the share is 1 by definition; at other levels a missing interval leaves a gap.
-        x, kept = [0.0, *(point.achieved for point in each.points)], [REST, *(point.kept for point in each.points)]
+        x, kept = [0.0, *(point.achieved for point in curve.points)], [REST, *(point.kept for point in curve.points)]
         drawn.append(kept_curve(x, kept, NAIVE if naive else SLICED, spread="edges" if naive else "band"))
-    most = max((point.achieved for each in curves for point in each.points), default=1)
+    most = max((point.achieved for curve in curves for point in curve.points), default=1)
     show = EngFormatter(sep="").format_eng if most >= 1000 else "{:g}".format
     across = Scale(f"{curves[0].unit}/s of the neighbour", (-0.03 * most, 1.04 * most), 4, show)
     return curves_picture(drawn, name, across, Scale("", ends, 4, whole_percent), size=(2.6, 1.75), level=1)

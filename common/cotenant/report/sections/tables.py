@@ -95,13 +95,13 @@ def scaling(contents: PageContents) -> Section | None:
 
 def speedup_curves(points: Sequence[ScalingPoint], name: str) -> Markup:
     """Return speed-up over devices beside the ideal line."""
-    known = [(point.total_devices, point.speedup) for point in points if point.speedup is not None]
-    devices = [count for count, _ in known]
-    words = [f"{of.value:.2f}x  {100 * of.value / count:.0f} %" for count, of in known]
-    own = kept_curve(devices, [of for _, of in known], CurveStyle(mark="o", width=1.6), words=words)
+    speedups = [(point.total_devices, point.speedup) for point in points if point.speedup is not None]
+    devices = [count for count, _ in speedups]
+    words = [f"{speedup.value:.2f}x  {100 * speedup.value / count:.0f} %" for count, speedup in speedups]
+    measured = kept_curve(devices, [speedup for _, speedup in speedups], CurveStyle(mark="o", width=1.6), words=words)
     ideal = PlottedCurve(devices, devices, style=CurveStyle(SOFT, DASHED, width=0.9), name="ideal")
     across = Scale("devices", (devices[0] / 1.15, devices[-1] * 1.45), doubling=devices)
-    return curves_picture([ideal, own], name, across, Scale("speed-up", doubling=devices), size=(WIDTH, 2.6))
+    return curves_picture([ideal, measured], name, across, Scale("speed-up", doubling=devices), size=(WIDTH, 2.6))
 
 
 def meters(contents: PageContents) -> Section | None:
