@@ -8,15 +8,14 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 import cotenant
 from api.sample import make_sample
 from commands.calling import Capture, call, refusal, write
-from cotenant.api.tables import MAKERS, TableName
-from cotenant.commands.report import TABLES
+from cotenant.api.tables import MAKERS
+from cotenant.commands.report import OF_SYSTEMS, TABLES
 from cotenant.report.comparison import differences_allowed
 from cotenant.report.renderers import drawn
 from cotenant.results.columns import schema
@@ -71,7 +70,7 @@ def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["jobs", "kept", "interference", "mix", "pairs", "share", "pressure"])
-def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys: Capture) -> None:
+def test_a_table_is_that_of_the_command(name: str, workplace: Path, capsys: Capture) -> None:
     words = () if name == "jobs" else ("--table", name)
     table = cotenant.load(workplace).table(name)
     assert str(table) == call(capsys, "report", workplace, *words)[1]
@@ -90,8 +89,8 @@ def test_a_table_is_that_of_the_command(name: TableName, workplace: Path, capsys
 
 
 def test_every_table_on_what_neighbours_cost_has_a_name() -> None:
-    of_systems = {"throughput", "batch-size", "speed-up", "scaling"}
-    assert {*get_args(TableName)} == {*MAKERS} == {"jobs", *TABLES} - of_systems
+    assert {*MAKERS} == {"jobs", *TABLES}
+    assert not {*MAKERS} & {*OF_SYSTEMS}
 
 
 def test_an_empty_table_says_which_command_measures_it(sample: Path) -> None:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal, get_args
 
-from cotenant.api.tables import ResultTable, TableName, table
+from cotenant.api.tables import ResultTable, table
 from cotenant.frames import pl
 from cotenant.report.answer import answer, job_shares, kept_of_all
 from cotenant.report.problems import Loss, ReportedFinding
@@ -124,7 +124,7 @@ class Result:
         """The jobs in the order of their first records."""
         return tuple(map(_job, self.summary.jobs))
 
-    def table(self, name: TableName = "jobs") -> ResultTable:
+    def table(self, name: str = "jobs") -> ResultTable:
         """Return a table of `cotenant report --table`, by its name; `jobs` is the table of a report without that flag.
 
         Raises CotenantError, with the command that measures it, for an empty table.

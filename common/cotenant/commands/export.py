@@ -73,11 +73,7 @@ def parser() -> Parser:
         "export",
         f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.\n"
         "Or the users' rates and kept shares, for a program that tracks benchmarks.",
-        "parquet, csv, jsonl: a row per record; `help records` explains the columns.\n"
-        "openmetrics: Prometheus: the newest launch of each job.\n"
-        + "\n".join(
-            f"{form}: {(inspect.getdoc(write) or '').partition(chr(10))[0]}" for form, write in TRACKERS.items()
-        ),
+        "\n".join(f"{form}: {said}" for form, said in described_forms().items()),
     )
     add = parser.add_argument
     add_records(parser)
@@ -85,6 +81,11 @@ def parser() -> Parser:
     add("--out", metavar="FILE", type=Path, required=True, help="the file; an existing one is replaced")
     add("--observations", action="store_true", help="one row per observation instead, kept or not")
     return parser
+
+
+def described_forms() -> dict[str, str]:
+    """Return each form with the first line of its writer's docstring."""
+    return {form: (inspect.getdoc(write) or "").partition("\n")[0] for form, write in (WRITERS | TRACKERS).items()}
 
 
 def _chosen(

@@ -14,7 +14,7 @@ Findings say whether a number is valid. Each stands in its record, in `report` a
 launch fills in.
 error: there is no number. A completed launch with one is INVALID: it has no rate, and no reader averages it.
 warning: the number is suspect. A warning of a known effect stays one only above 2 % and half the number's interval.
-info: good to know; on the terminal with --verbose."""
+info: good to know; a run prints it with --verbose."""
 
 EQUAL = " Rates are compared only if it is equal."
 

@@ -6,25 +6,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from cotenant.api.tables import MAKERS
 from cotenant.checkout import PROGRAM, PUBLISHED
 from cotenant.choices import FORMS
 from cotenant.commands.flags import Parser, add_format, add_records, place
 from cotenant.errors import CotenantError
 
-TABLES = (
-    "throughput",
-    "batch-size",
-    "speed-up",
-    "scaling",
-    "hosts",
-    "kept",
-    "interference",
-    "mix",
-    "pairs",
-    "share",
-    "pressure",
-    "duet",
-)
+OF_SYSTEMS = ("throughput", "batch-size", "speed-up", "scaling")
+"""Tables of systems side by side, and of a job over several devices."""
+TABLES = {name: maker.subject for name, maker in MAKERS.items() if name != "jobs"}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -56,10 +46,9 @@ def parser() -> Parser:
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
     add(
         "--table",
-        choices=TABLES,
-        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), hosts beside "
-        "equal ones (hosts), or the cost of neighbours: equal ones (interference), others (mix, pairs), on a device "
-        "(share), of known pressure (pressure), all of them (kept); whether B is slower than A (duet)",
+        choices=(*OF_SYSTEMS, *TABLES),
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), "
+        + ", ".join(f"{subject} ({name})" for name, subject in TABLES.items()),
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")

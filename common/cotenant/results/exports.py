@@ -55,21 +55,26 @@ NOT_ROWS = "it holds observations; export again without --observations"
 
 
 def write_parquet(rows: pl.LazyFrame, path: Path) -> None:
-    """Write sealed Parquet, the only Parquet that reports read."""
+    """A row per record, sealed, which `report` reads; `help records` explains the columns."""
     rows.sink_parquet(path, row_group_size=ROW_GROUP, metadata=METADATA)
     seal(path)
 
 
 def write_csv(rows: pl.LazyFrame, path: Path) -> None:
-    """Write CSV without control sequences; texts that a spreadsheet would compute get an apostrophe in front."""
+    """The same for spreadsheets; texts that one would compute get an apostrophe in front."""
     texts = pl.col(pl.String).str.replace_all(_ESCAPE, "").str.replace_all(_CONTROL, "?")
     rows.with_columns(texts.str.replace(_FORMULA, "'$0")).sink_csv(path)
+
+
+def write_jsonl(rows: pl.LazyFrame, path: Path) -> None:
+    """The same as lines of JSON."""
+    rows.sink_ndjson(path)
 
 
 WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": write_parquet,
     "csv": write_csv,
-    "jsonl": pl.LazyFrame.sink_ndjson,
+    "jsonl": write_jsonl,
     "openmetrics": write_openmetrics,
 }
 

@@ -49,7 +49,7 @@ ENDED = "ended_timestamp_seconds"
 
 
 def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
-    """Write the newest record of each series; an unknown quantity has no sample.
+    """The newest launch of each job for Prometheus; an unknown quantity has no sample.
 
     Tenants of older launches only have no series, since they were not measured beside the newest ones.
     """
