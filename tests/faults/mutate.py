@@ -23,8 +23,8 @@ ROOMS = {
     "common/cotenant/stats": ["tests/stats", "tests/report/test_interference.py"],
     "common/cotenant/isolation/plan.py": ["tests/isolation/test_plan.py", "tests/isolation/test_plan_laws.py"],
     "common/cotenant/launch/design": [
-        *("tests/launch/test_design.py", "tests/launch/test_turns.py", "tests/launch/test_passed.py"),
-        "tests/launch/test_conductor.py",
+        *("tests/launch/test_design.py", "tests/launch/test_turns.py", "tests/launch/test_conductor.py"),
+        *("tests/launch/test_pairs.py", "tests/launch/test_duets.py"),
     ],
     "common/cotenant/results": ["tests/results"],
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cotenant.stats.comparison import compare, holm, margin_of, pooled_noise
-from cotenant.stats.verdict import Verdict
+from cotenant.stats.verdict import Verdict, verdict_of
 
 rates = st.lists(st.floats(1.0, 1e4), min_size=2, max_size=8)
 NEAR = [100.0, 101, 99, 100.4, 99.7]
@@ -133,3 +133,9 @@ def test_it_keeps_the_order_and_never_lowers(p_values: list[float]) -> None:
     assert by_p == sorted(by_p)
     with pytest.raises(ValueError, match="p values"):
         holm([*p_values, 1.5])
+
+
+def test_an_end_on_the_border_itself_is_no_claim() -> None:
+    border = math.log1p(0.02)
+    assert verdict_of(-0.1, -border, 0.02) is verdict_of(border, 0.1, 0.02) is Verdict.UNCLEAR
+    assert verdict_of(-border, 0.0, 0.02) is verdict_of(0.0, border, 0.02) is Verdict.UNCLEAR
