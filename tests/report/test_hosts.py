@@ -7,6 +7,7 @@ from typing import Any
 
 from commands.calling import Capture, call, write
 from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
+from cotenant.report.renderers import html
 from cotenant.results.record import Record
 from report.making import launch, printed, rows_of, summary_of
 
@@ -34,6 +35,7 @@ def test_a_slower_host_is_named_with_its_share_and_stands_first() -> None:
     assert [row["host"] for row in others] == ["n1", "n2", "n3"]
     assert not [row for row in others if row["verdict"]]
     assert [column.heading for column in jobs_on_hosts(summary).columns][2:] == ["n1", "n2", "n10", "n3"]
+    assert html(hosts_view(summary)).count('class="bad"') == 1, "a page marks the slower host alone"
 
 
 def test_equal_hosts_and_hosts_of_other_devices_are_not_named() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from cotenant.procfs import parse_list
@@ -144,7 +144,7 @@ COLUMNS = (
         numbers.ratio,
         numbers.ratio_interval,
     ),
-    Column("verdict", show=partial(Cell, style="bold red"), left=True),
+    Column("verdict", show=lambda verdict: Cell(verdict, style="bold red" if verdict else ""), left=True),
 )
 
 
