@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,18 @@ from results.made import a_part, a_record
 from results.tabled import fields_of, frame_of, launch, row_of, rows_of
 
 
-def test_a_column_more_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+@pytest.fixture
+def other_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Let a test change the columns, of which those that must be equal are remembered."""
+    columns.equal_columns.cache_clear()
+    yield monkeypatch
+    columns.equal_columns.cache_clear()
+
+
+def test_a_column_more_is_one_line(tmp_path: Path, other_columns: pytest.MonkeyPatch, capsys: Capture) -> None:
     """The new column is read, exported, read again, documented, and has to be equal where rates are compared."""
     line = whole("threads", "threads that the benchmark computed with", "observed.threads", equal=True)
-    monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, line))
+    other_columns.setattr(columns, "COLUMNS", (*COLUMNS, line))
     for side, threads in (("a", 4), ("b", 8)):
         (tmp_path / side).mkdir()
         for uid in range(5):

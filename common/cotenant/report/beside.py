@@ -113,6 +113,8 @@ class MixBlock:
 @lru_cache(maxsize=1)
 def mix_blocks(summary: Summary) -> Sequence[MixBlock]:
     """Return a block for each mix, in the order in which they first appear."""
+    if not any(job.mix for job in summary.jobs):
+        return ()
     mixed = kept_table(summary).filter(pl.col("company").is_in([MIX, PAIR]))
     return [_block(rows) for _, rows in mixed.group_by(PLACE, maintain_order=True)]
 

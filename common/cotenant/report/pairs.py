@@ -93,8 +93,8 @@ def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
 
     A job beside itself is either a pair that names it twice or a launch of two equal users.
     """
-    of_equals, matrices = _equals(summary), list[PairMatrix]()
-    pairs = [block for block in mix_blocks(summary) if block.is_pair]
+    pairs, matrices = [block for block in mix_blocks(summary) if block.is_pair], list[PairMatrix]()
+    of_equals = _equals(summary) if pairs else {}
     for place, blocks in grouped(pairs, lambda block: block.place).items():
         jobs = [*dict.fromkeys(user["job"] for block in blocks for user in block.users)]
         shares = dict(chain.from_iterable(_of_pair(block.users) for block in blocks if block.measures))

@@ -418,7 +418,8 @@ def schema(columns: Iterable[RecordColumn] | None = None) -> pl.Schema:
     return pl.Schema({column.name: KINDS[column.kind][0] for column in columns or COLUMNS})
 
 
-def equal_columns() -> dict[str, RecordColumn]:
+@functools.cache
+def equal_columns() -> Mapping[str, RecordColumn]:
     """Return the columns that must be equal in a comparison of rates, by their words in comparisons."""
     return {column.word or column.name: column for column in COLUMNS if column.equal}
 
