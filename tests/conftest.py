@@ -32,7 +32,7 @@ TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "device", "findings")
 
 COMPUTED = {
     "isolation": "choose device_modes faults plan plan_fleet plan_laws refusals v1_place",
-    "launch": "capacity conductor device_sharing duration fitting memory_outcomes pairing schedule sizing",
+    "launch": "capacity conductor device_sharing duration fitting memory_outcomes sizing",
     "meters": "packages pacing series sources",
     "protocol": "codec",
     "vm": "pack",
