@@ -224,7 +224,7 @@ def test_an_unverified_archive_that_is_wrong_is_fetched_anew(real, server, conte
 
 def test_a_verified_archive_is_not_thrown_away(real, server):
     request = real("ml_20m")
-    with pytest.raises(CotenantError, match=r"lacks ratings.csv.* and report it if they are"):
+    with pytest.raises(CotenantError, match=r"lacks ratings.csv.* if they are the same, report it"):
         obtain(replace(request, dataset=replace(request.dataset, rules={})))
     assert tree(request.arriving) == ["ml-20m.zip"]
 
