@@ -7,7 +7,7 @@ from typing import Any
 
 from cotenant.frames import pl
 from cotenant.report.job_cells import ESTIMATE, is_audited, verdict_note, worst_rule
-from cotenant.report.kept import kept_fields
+from cotenant.report.kept import kept_fields, kept_values
 from cotenant.report.meters import device_load_percent
 from cotenant.report.summary import Estimate, JobSummary
 from cotenant.report.view import Row, common, with_ends
@@ -107,11 +107,9 @@ def half_intervals(job: JobSummary) -> Mapping[str, float]:
 
 
 def kept_row(name: str, kept: Kept | None) -> dict[str, Any]:
-    """Return the fields of a kept share; none if it is unknown."""
-    if kept is None:
-        return dict.fromkeys(kept_fields(name))
-    values = (kept.value, *(kept.interval or (None, None)), kept.n, kept.over)
-    return dict(zip(kept_fields(name), values, strict=True))
+    """Return the fields of a kept share; null if it is unknown."""
+    fields = kept_fields(name)
+    return dict.fromkeys(fields) | kept_values(kept, fields)
 
 
 def _named(job: JobSummary) -> dict[str, Any]:

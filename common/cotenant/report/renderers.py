@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import re
@@ -287,6 +288,7 @@ def html(view: View, without: Collection[str] = ()) -> Markup:
     return Markup(template("view.html.j2").render(columns=columns, groups=groups, marks=MARKS, printable=printable))
 
 
+@functools.cache
 def template(name: str) -> Template:
     """Return a template of a page, which escapes everything and makes control characters visible."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it

@@ -19,7 +19,7 @@ from cotenant.decoding import MOST, Number, Whole
 from cotenant.finding import Severity
 from cotenant.frames import pl
 from cotenant.results.as_read import ReadRecord
-from cotenant.results.decoded import list_of, part_of, text_of, value_at
+from cotenant.results.decoded import first_of, list_of, part_of, text_of, value_at
 from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.fields import Field, field_at
@@ -105,10 +105,6 @@ def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", *
 def argument(name: str, *others: str) -> Callable[[ReadRecord], Any]:
     """Return a function that gets a benchmark's argument: the value of the first of these names that has one."""
     return lambda read: first_of(read.record.arguments, name, *others)
-
-
-def first_of(mapping: Mapping[str, Any], *names: str) -> Any:
-    return next((value for name in names if (value := mapping.get(name)) is not None), None)
 
 
 def _rules(*severities: Severity) -> Callable[[ReadRecord], str]:

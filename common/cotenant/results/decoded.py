@@ -51,3 +51,8 @@ def value_at(fields: Fields, *keys: str) -> Any:
             return None
         value = value[key]
     return value
+
+
+def first_of(fields: Fields, *names: str) -> Any:
+    """Return the value under the first of these names that has one; None if none has."""
+    return next((value for name in names if (value := fields.get(name)) is not None), None)

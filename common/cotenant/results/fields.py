@@ -70,16 +70,20 @@ def _bare(declared: Any) -> Any:
     """Return a type without None and bounds."""
     if get_origin(declared) is Annotated:
         return get_args(declared)[0]
+    known = _known(declared)
+    return declared if known is declared else _bare(known)
+
+
+def _known(declared: Any) -> Any:
+    """Return a type without None."""
     if get_origin(declared) in (Union, UnionType):
-        return _bare(next(one for one in get_args(declared) if one is not type(None)))
+        return next(one for one in get_args(declared) if one is not type(None))
     return declared
 
 
 def _bounds(declared: Any) -> Callable[[pl.Expr], pl.Expr] | None:
     """Return a check for the bounds of a declared type; None for `Whole`, and for types without bounds."""
-    if get_origin(declared) in (Union, UnionType):
-        declared = next(one for one in get_args(declared) if one is not type(None))
-    meta = next((one for one in get_args(declared)[1:] if isinstance(one, msgspec.Meta)), None)
+    meta = next((one for one in get_args(_known(declared))[1:] if isinstance(one, msgspec.Meta)), None)
     if meta is None or meta.ge == -MOST:
         return None
     limits = {name: limit for name in ("ge", "gt", "le", "lt") if (limit := getattr(meta, name)) is not None}

@@ -18,7 +18,7 @@ from typing import Any
 
 from cotenant.decoding import Number, Positive, Whole
 from cotenant.finding import Finding
-from cotenant.results.decoded import Fields, list_of, mapping_of, part_of, text_of, value_at, whole_of
+from cotenant.results.decoded import Fields, first_of, list_of, mapping_of, part_of, text_of, value_at, whole_of
 from cotenant.results.export_form import ROWS
 from cotenant.results.record import portable
 from cotenant.results.skipped import ForeignError
@@ -68,7 +68,7 @@ def legacy_record(fields: Fields, path: str, number: int | None, findings: list[
 
     def text(*names: str) -> str:
         """Return the text under the first of these names that has a value."""
-        return text_of(next((value for name in names if (value := fields.get(name)) is not None), None))
+        return text_of(first_of(fields, *names))
 
     def whole(name: str) -> int | None:
         return part_of(fields.get(name), Whole)
