@@ -1,9 +1,9 @@
 """The share that each job's users keep, by blocks and by whole launches alone, which are the blocks' witness.
 
-python benchmarks/run.py kept --launches 5 --work DIR [JOB ...]     the jobs of profiles/cpu.json that have neighbours
+python benchmarks/run.py kept --launches 5 --work DIR [--jobs FILE] [JOB ...]     the file's jobs that have neighbours
 
-Both ways are launched by turns. Five launches of all jobs take 75 minutes on two processors, on which nothing else may
-run; the same command goes on with an interrupted run.
+Both ways are launched by turns. Five launches of all jobs of profiles/cpu.json take 75 minutes on two processors, on
+which nothing else may run; the same command goes on with an interrupted run.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from cotenant.stats.kept import Kept
 from cotenant.suite import jobfile
 
 ROOT = Path(__file__).resolve().parents[1]
-PROFILE = ROOT / "profiles/cpu.json"
 WAYS = ("blocks", "whole")
 
 
-def run(directory: Path, uid: int, way: str, jobs: Sequence[str]) -> None:
+def run(directory: Path, uid: int, way: str, profile: Path, jobs: Sequence[str]) -> None:
     """Launch every job once with this baseline, or resume. Raises RuntimeError if it ends before its last launch."""
     outdir = directory / way
-    flags = ["--jobs", PROFILE, "--name", ",".join(jobs), "--baseline", way, "--uid", str(uid), "--outdir", outdir]
-    if (outdir / f"{PROFILE.stem}.R{uid}.resolved").exists():
+    flags = ["--jobs", profile, "--name", ",".join(jobs), "--baseline", way, "--uid", str(uid), "--outdir", outdir]
+    if (outdir / f"{profile.stem}.R{uid}.resolved").exists():
         flags.append("--resume")
     print(f"launch {uid}, --baseline {way}", file=sys.stderr, flush=True)
     environment = os.environ | {"BASE": str(directory / "workspace")}
@@ -58,20 +57,22 @@ def differ(one: Kept | None, other: Kept | None) -> str:
 
 
 def main() -> int:
-    jobs = [job.name for job in jobfile.load(PROFILE).jobs if job.group == "student"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jobs", nargs="*", default=jobs, metavar="JOB", help="all where none is named")
+    parser.add_argument("names", nargs="*", metavar="JOB", help="all where none is named")
+    parser.add_argument("--jobs", type=Path, default=ROOT / "profiles/cpu.json", metavar="FILE", help="a job file")
     parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--work", type=Path, required=True, help="a directory for data and records")
     given = parser.parse_args()
+    profile: Path = given.jobs.absolute()
+    names = given.names or [job.name for job in jobfile.load(profile).jobs if job.group == "student"]
     directory: Path = given.work.absolute()
     directory.mkdir(parents=True, exist_ok=True)
     for uid in range(given.launches):
         for way in WAYS if uid % 2 == 0 else WAYS[::-1]:
-            run(directory, uid, way, given.jobs)
+            run(directory, uid, way, profile, names)
     blocks, whole = ({job.name: job.kept for job in load(directory / way).jobs} for way in WAYS)
     table = Table("job", "kept by blocks", "over", "kept by whole launches", "over", "differ")
-    for name in given.jobs:
+    for name in names:
         one, other = blocks.get(name), whole.get(name)
         table.add_row(name, *shown(one), *shown(other), differ(one, other))
     Console(width=120).print(table)

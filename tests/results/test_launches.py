@@ -46,6 +46,13 @@ def test_of_a_repetition_that_ran_twice_the_newest_records_count(order: int) -> 
     assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
 
 
+def test_users_that_only_an_older_run_of_a_repetition_had_do_not_count() -> None:
+    newest, sentences = newest_in(frame_of([*launch(day=0), *launch(day=1)[:1]]))
+    assert newest["tenant"].to_list() == [0]
+    assert newest["start_time"][0].startswith(f"{NOON + timedelta(days=1):%Y-%m-%d}")
+    assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
+
+
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
     """A launch a day, whose tenants run on these devices."""
     records, common = [], {"started": NOON + timedelta(days=uid)}

@@ -76,6 +76,7 @@ def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys:
     ("change", "said"),
     [
         ({"statistics": {"median": 3 * 7680.0}}, "Its statistics.median is 23040, and "),
+        ({"statistics": {"median": 1.01 * 7680.0}}, "Its statistics.median is 7756.8, and "),
         ({"train_item": {"avg": 1.0}}, "Its train_item.avg is 1, and "),
         ({"observations": []}, "This record has a rate, and its observations are missing, impossible, or overlap."),
         (
@@ -168,6 +169,8 @@ def test_a_failure_of_the_original_is_a_record(tmp_path: Path) -> None:
         known = {"name": name, "outcome": "failed", "run_id": 3, "vcd": "1", "ours": False, "rate_items_s": None}
         assert {column: row[column] for column in known} == known
     assert newest_in(read_records([tmp_path]).frame)[0].height == 3
+    (row,) = rows_in(write(tmp_path / "rated" / "s.vae.R3.D0.FAIL.json", json.dumps(OLD)))
+    assert (row["completed"], row["outcome"]) == (False, "failed"), "though it has a rate"
     (skipped,) = records_in([write(tmp_path / "y.json", '{"completed": false, "name": null}')])
     assert isinstance(skipped, Skipped)
 
