@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.procfs import process_of
+from patience import HANG_S
 from tenants.fixtures import folder_of, suites_in
 from tenants.suites import CGROUPS, ROOT, Suites, command, job, until
 
@@ -166,14 +167,14 @@ def ended(suites: Suites, design: TypedDesign, end: str, chance: random.Random) 
         who = chance.randrange(design.command != (), design.tenants)
         runner = started(suites, design, "--who", who, "--at", "go", "--do", "hog-later", after_s)
         victims = set(tenants(suites))
-        until(lambda: not victims <= set(tenants(suites)), "one has died", 20 + after_s)
+        until(lambda: not victims <= set(tenants(suites)), "one has died", HANG_S)
     elif end == "timeout":
         # Its clock starts before tenants are there.
         runner = started(suites, design, timeout_s=chance.uniform(*design.within_s))
         held = False
         while tenants(suites):
             held = bool(frozen(suites))
-        runner.wait(20)
+        runner.wait(HANG_S)
         return held, gone_s(suites, runner)
     else:
         runner = started(suites, design)
@@ -200,10 +201,10 @@ def ended(suites: Suites, design: TypedDesign, end: str, chance: random.Random) 
         if design.command:
             # It would go on with fewer users.
             runner.send_signal(signal.SIGINT)
-        runner.wait(20)
+        runner.wait(HANG_S)
     took_s = gone_s(suites, runner)
     if end in ("interrupt", "stop"):
-        assert runner.wait(20) == 130
+        assert runner.wait(HANG_S) == 130
         suites.gone(PROMISED_S)
     return was_frozen, took_s
 
@@ -235,5 +236,5 @@ def test_who_is_frozen_goes_on_though_the_runner_is_stopped(suites: Suites) -> N
     until(lambda: not held(), "nobody is frozen", STOPPED_AT_MOST_S + PROMISED_S)
     print(f"{suites.isolation}: frozen for {time.monotonic() - begin_s:.1f} s by a stopped runner", file=sys.stderr)
     runner.send_signal(signal.SIGCONT)
-    assert runner.wait(60) == 0, suites.said()
+    assert runner.wait(HANG_S) == 0, suites.said()
     suites.gone(PROMISED_S)
