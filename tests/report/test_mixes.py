@@ -174,6 +174,9 @@ def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() 
     measures = {row["measure"]: row["value"] for row in rows_of(mix_view([block]))}
     assert float(measures["energy"]) == pytest.approx(1.3, rel=0.01)
     assert only([*mix(TWO), *baselines("vae", "wlm")]).measures.get("energy") is None
+    # One of two devices counts no energy.
+    unknown = replace(records[1], vcd="1", meters={})
+    assert "energy" not in only([records[0], unknown, *records[2:]]).measures
 
 
 OTHER = {"isolation": replace(ISOLATION, backend="affinity")}

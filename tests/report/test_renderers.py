@@ -191,6 +191,7 @@ def test_an_absent_value_is_a_dash_and_an_absent_field_blank() -> None:
     column = Column("jobs", ("rated", "jobs"), "{} of {}".format)
     rows: list[Row] = [{"rated": 1, "jobs": 2}, {"rated": None, "jobs": 2}, {}]
     assert [column.cell(row) for row in rows] == [Cell("1 of 2"), Cell(), Cell("")]
+    assert column.cell({"rated": 0, "jobs": 2}) == Cell("0 of 2"), "a zero is known"
 
 
 def test_what_is_too_little_for_an_interval_says_so() -> None:

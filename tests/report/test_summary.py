@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from cotenant.finding import warning
+from cotenant.finding import Finding, warning
 from cotenant.report.jobs import jobs_view
 from cotenant.report.renderers import markdown
 from cotenant.report.summary import per_tenant, scores
@@ -94,6 +94,16 @@ def test_of_findings_alike_the_one_with_the_greatest_effect_or_value_speaks() ->
         summary = summary_of([*launch("vae", 0, findings=(small,)), *launch("ssd", 0, findings=(great,))])
         (found,) = summary.findings
         assert (found.sentence, found.count, found.alike, found.jobs) == ("It lost 2 %.", 4, False, ["vae", "ssd"])
+
+
+def test_findings_are_ranked_by_the_greatest_effect_of_a_record() -> None:
+    def found(rule: str, effect: float) -> Finding:
+        return warning("It lost some.", rule=rule, effect=effect)
+
+    records = [*launch("vae", 0, findings=(found("wide", 0.05), found("steady", 0.1)))]
+    records += launch("ssd", 0, findings=(found("wide", 0.2), found("steady", 0.1)))
+    ranked = [(finding.rule, finding.effect) for finding in summary_of(records).findings]
+    assert ranked == [("wide", 0.2), ("steady", 0.1)]
 
 
 def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
