@@ -7,7 +7,7 @@ from typing import Any
 
 from cotenant.frames import pl
 from cotenant.report.job_cells import ESTIMATE, is_audited, verdict_note, worst_rule
-from cotenant.report.kept import kept_fields, kept_values
+from cotenant.report.kept import kept_fields, kept_meanings, kept_values
 from cotenant.report.meters import device_load_percent
 from cotenant.report.summary import Estimate, JobSummary
 from cotenant.report.view import Row, common, with_ends
@@ -17,12 +17,6 @@ from cotenant.stats.kept import Kept, joint
 INTERFERENCE = (*kept_fields("interference"), "interference_quick")
 STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
 COMPUTE = ("tflops", "mfu", "ceiling_tflops", "of_ceiling")
-
-
-def _kept_meanings(name: str, meaning: str) -> dict[str, str]:
-    counts = {f"{name}_n": f"the n of {name}", f"{name}_over": "rounds, observations, launches or jobs"}
-    return {**with_ends(name, meaning), **counts}
-
 
 FIELDS = {
     **common("suite", "host", "job", "group", "tenant", "unit"),
@@ -41,7 +35,7 @@ FIELDS = {
     "audited": "1 if our loop watched steps of every user",
     "errors": "the findings that make a launch invalid",
     "warnings": "the findings that a rate may suffer from",
-    **_kept_meanings("interference", "the share of its rate alone that is lost beside the others"),
+    **kept_meanings("interference", "the share of its rate alone that is lost beside the others"),
     "interference_quick": "1 if there were few observations alone",
     "tflops": "10^12 operations per second of a user",
     "mfu": "tflops over the peak of the datasheet",
@@ -50,8 +44,8 @@ FIELDS = {
     "steps": "the steps of the user and launch with the slowest p99",
     "step_p50_ns": "their median time",
     **with_ends("step_p99_ns", "their 99th percentile", "step_p99_low_ns", "step_p99_high_ns"),
-    **_kept_meanings("kept", "the share of its rate alone that is kept beside the others"),
-    **_kept_meanings("users_kept", "the mean of the shares that users keep"),
+    **kept_meanings("kept", "the share of its rate alone that is kept beside the others"),
+    **kept_meanings("users_kept", "the mean of the shares that users keep"),
     "why": "the reason of the verdict: the rule, and whether host-bound or unaudited",
     "doubtful": "the records that have the worst warning",
     "infos": "the findings that are information",

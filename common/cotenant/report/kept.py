@@ -75,7 +75,8 @@ def kept_fields(name: str) -> tuple[str, ...]:
 
 def kept_meanings(name: str, meaning: str) -> dict[str, str]:
     """Return these fields with their meanings."""
-    return {**with_ends(name, meaning), f"{name}_n": f"the n of {name}", f"{name}_over": "its unit"}
+    counts = {f"{name}_n": f"the n of {name}", f"{name}_over": "rounds, observations, launches or jobs"}
+    return {**with_ends(name, meaning), **counts}
 
 
 def kept_values(kept: Kept | None, fields: Sequence[str]) -> dict[str, Value]:
