@@ -26,7 +26,7 @@ ROOMS = {
         *("tests/launch/test_design.py", "tests/launch/test_turns.py", "tests/launch/test_conductor.py"),
         *("tests/launch/test_pairs.py", "tests/launch/test_duets.py"),
     ],
-    "common/cotenant/results": ["tests/results"],
+    "common/cotenant/results": ["tests/results", "tests/report/test_mixes.py", "tests/report/test_summary.py"],
 }
 """The files that are mutated, by their folder or path, with the tests that are to see it."""
 OPERATORS: dict[type[ast.AST], str] = {
