@@ -84,6 +84,9 @@ def test_meters_that_make_no_sense_are_left_out() -> None:
     ]
     for device in devices:
         assert own_meters(record_with(vcd="0", meters={"devices": {"GPU-0": device}})) == [], device
+    one = {"index": 0, "power_w": {"n": 1, "min": 250.0, "mean": 250.0, "max": 250.0}}
+    (meter,) = own_meters(record_with(vcd="0", meters={"devices": {"GPU-0": one}}))
+    assert (meter.n, meter.mean) == (1, 250.0), "one sample is a spread"
 
 
 def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:

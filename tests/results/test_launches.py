@@ -53,6 +53,15 @@ def test_users_that_only_an_older_run_of_a_repetition_had_do_not_count() -> None
     assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
 
 
+def test_a_copy_under_another_number_does_not_count() -> None:
+    """Launches of one host that begin at the same microsecond are one launch."""
+    copy = [replace(one, run_id=3) for one in launch()]
+    newest, sentences = newest_in(frame_of([*launch(), *copy, *launch(uid=1, day=1)]))
+    assert sorted(newest["run_id"]) == [0, 0, 1, 1]
+    said = "vae, repetition 3: it began at the same moment as repetition 0, and is a copy of it; it does not count."
+    assert sentences == [said]
+
+
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
     """A launch a day, whose tenants run on these devices."""
     records, common = [], {"started": NOON + timedelta(days=uid)}

@@ -127,6 +127,14 @@ def test_the_older_formats_are_read(tmp_path: Path) -> None:
         assert [{name: row[name] for name in expected} for row in rows] == [expected] * count
 
 
+def test_input_and_comparability_of_the_original_are_columns(tmp_path: Path) -> None:
+    for more, value in (({}, ""), ({"data": None}, "resident"), ({"data": "/data"}, "files")):
+        (row,) = rows_in(write(tmp_path / "x.R0.D0.json", json.dumps(OLD | more)))
+        assert (row["input"], row["comparable"]) == (value, True)
+    (row,) = rows_in(write(tmp_path / "x.R0.D0.json", json.dumps(OLD | {"comparable": False})))
+    assert row["comparable"] is False
+
+
 def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> None:
     """They are counted for each job and device; a number in the record, or else in the file's name, comes first."""
     jobs = [OLD, OLD | {"name": "ssd"}, OLD, OLD | {"uid": 7}, OLD | {"vcd": "1"}, OLD]
