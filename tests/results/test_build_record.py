@@ -94,6 +94,19 @@ def test_what_was_done_counts_more_than_what_was_given() -> None:
     assert a_record(told={"part": part, "given": given}).arguments == {"batch_size": 1}, "none is invented"
 
 
+@pytest.mark.parametrize(
+    ("ranks", "sizes"),
+    [
+        ({"world_size": 4}, {"batch_size": 512, "batch_size_per_device": 128}),
+        ({"world_size": 1, "replicas": 4}, {"batch_size": 128, "batch_size_per_device": 32}),
+        ({"world_size": 1, "replicas": 1}, {"batch_size": 128}),
+    ],
+)
+def test_the_batch_size_is_that_of_all_ranks_or_replicas(ranks: dict[str, int], sizes: dict[str, int]) -> None:
+    part = a_part(arguments={"batch_size": 128}, observed={"dtype": "fp32", "device": "cpu"} | ranks)
+    assert a_record(told={"part": part}).arguments == sizes
+
+
 def test_a_tenant_lost_before_its_first_word_has_a_whole_record() -> None:
     record = a_lost_record("aborted", "User 1 ended before GO (failed): it did.")
     assert (record.completed, record.outcome, record.comparable) == (False, "aborted", False)
