@@ -30,6 +30,9 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     made = {"vae": Target(4711.25, 0.5, 0.05), "a,b": Target(1.0, 0.9, 0.1)}
     save_targets(tmp_path / "mine.csv", made)
     assert targets_named(str(tmp_path / "mine.csv"), SHIPPED) == made
+    # The reference suite's usual limits: half of the target, and a spread of 5 %.
+    save_targets(tmp_path / "rates.csv", {"vae": Target(4711.25)})
+    assert (tmp_path / "rates.csv").read_text().splitlines()[1] == "vae,4711.25,0.5,0.05"
 
 
 def test_a_target_file_of_the_reference_suite_is_read_as_it_is(tmp_path: Path) -> None:
