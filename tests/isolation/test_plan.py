@@ -226,6 +226,12 @@ def test_devices_that_are_unlike_are_named() -> None:
     """Those that are shared or idle are in test_plan_fleet.py."""
     made = plan(machine(devices=(device(0), device(1, name="A100"))), 2)
     assert made.findings[0].sentence == "The devices are not alike: A100, V100."
+    assert made.whole_device == ""
+
+
+def test_the_model_of_whole_devices_is_known_if_all_are_alike_and_nobody_shares_one() -> None:
+    host = machine(devices=(device(0), device(1)))
+    assert [plan(host, tenants).whole_device for tenants in (1, 2, 4)] == ["V100", "V100", ""]
 
 
 def test_no_tenant_is_refused() -> None:
