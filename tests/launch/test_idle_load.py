@@ -34,8 +34,9 @@ def test_a_program_that_ends_counts_with_all_its_starts(loose: Suites, flag: str
         # While a program starts again its neighbour has none, which `overlap` and `idle_load` say of a busy host.
         assert flag == "--again" or "idle_load" not in errors(record), record["meters"]["beside"]
         rows, seen = record["observations"], record["meters"]["beside"][record["tenant"]]
+        # Of one start alone it would be a sixth; readings between which it is interpolated are up to a second apart.
         spun_s = sum(row["items"] for row in rows) * item_s
-        assert seen["own"] > 0.5 * spun_s * 1e9 / sum(row["end_ns"] - row["start_ns"] for row in rows)
+        assert seen["own"] > 0.25 * spun_s * 1e9 / sum(row["end_ns"] - row["start_ns"] for row in rows)
 
 
 @pytest.mark.slow
