@@ -34,6 +34,8 @@ from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, o
 from patience import HANG_S
 from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
+LONGER_THAN_A_BLOCK_S = 1.0
+
 
 @pytest.fixture
 def v1_turning(tmp_path: Path, interruption: Interruption) -> Iterator[Turning]:
@@ -107,9 +109,6 @@ def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_t
             assert spent["all"].processor_ns > 0
 
 
-LONGER_THAN_A_BLOCK_S = 1.0
-
-
 class AlwaysTwo:
     """Wants two users in every round."""
 
@@ -134,11 +133,15 @@ def test_a_tenant_killed_at_rest_ends_the_blocks_in_two_seconds(v1_turning: Turn
     def kill() -> None:
         slices = CGROUPS / "freezer" / f"cotenant-test-pairs.{os.getpid()}"
         (state,) = until(lambda: [*slices.glob("*/t2/freezer.state")], "there is a third")
-        rests_since_s = time.monotonic()
-        while time.monotonic() < rests_since_s + LONGER_THAN_A_BLOCK_S:
+        last_awake_s = time.monotonic()
+
+        def rests_for_long() -> bool:
+            nonlocal last_awake_s
             if state.read_text().strip() != "FROZEN":
-                rests_since_s = time.monotonic()
-            time.sleep(0.01)
+                last_awake_s = time.monotonic()
+            return time.monotonic() > last_awake_s + LONGER_THAN_A_BLOCK_S
+
+        until(rests_for_long, "it rests for longer than a block")
         killed_ns.append(time.perf_counter_ns())
         for pid in state.with_name("cgroup.procs").read_text().split():
             os.kill(int(pid), signal.SIGKILL)
