@@ -21,7 +21,9 @@ from plant import ROOT, copy_of, planted_text, run_tests
 
 ROOMS = {
     "common/cotenant/stats": ["tests/stats", "tests/report/test_interference.py"],
-    "common/cotenant/isolation/plan.py": ["tests/isolation/test_plan.py", "tests/isolation/test_plan_laws.py"],
+    "common/cotenant/isolation/plan.py": [
+        *("tests/isolation/test_plan.py", "tests/isolation/test_plan_laws.py", "tests/isolation/test_device_modes.py"),
+    ],
     "common/cotenant/launch/design": [
         *("tests/launch/test_design.py", "tests/launch/test_turns.py", "tests/launch/test_conductor.py"),
         *("tests/launch/test_pairs.py", "tests/launch/test_duets.py"),

@@ -45,6 +45,8 @@ def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
     (finding,) = made.findings
     assert (finding.rule, finding.severity) == ("devices_shared", "info")
     assert finding.sentence == "2 users share 1 device by time."
+    odd = plan(machine(cores=8, devices=(replace(device(0), memory_bytes=5), replace(device(1), memory_bytes=9))), 4)
+    assert repr(odd.device_share_bytes) == "2"
     silent = replace(device(0), memory_bytes=0)
     assert parts(2, "time", silent)[0].memory_bytes == 0
 

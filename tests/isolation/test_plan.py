@@ -325,8 +325,7 @@ def test_tenants_by_default() -> None:
 def test_plan_whole() -> None:
     made = plan_whole(machine(nodes=2, cores=3, threads=2, memory_bytes=64 * GIB, devices=EIGHT))
     (whole,) = made.slices
-    assert whole.processors == tuple(range(12))
-    assert whole.nodes == (0, 1)
+    assert (whole.tenant, whole.processors, whole.nodes) == (0, tuple(range(12)), (0, 1))
     assert whole.memory_bytes == (64 * GIB - made.reserve_bytes) // PAGE_BYTES * PAGE_BYTES
     assert whole.accelerators == EIGHT
     assert made.findings == ()
@@ -342,6 +341,9 @@ def test_ranks_are_pinned_near_their_devices() -> None:
     whole = plan_whole(host).slices[0]
     assert split_ranks(host, whole, 2) == ((2, 3, 6, 7), (0, 1, 4, 5))
     assert split_ranks(host, whole, 1) == (tuple(range(8)),)
+    # Without its device the second rank would get the first node.
+    three = machine(nodes=3, cores=1, devices=tuple(device(i, node=(2, 1, 0)[i]) for i in range(3)))
+    assert split_ranks(three, plan_whole(three).slices[0], 3) == ((2,), (1,), (0,))
     assert split_ranks(machine(cores=3), plan_whole(machine(cores=3)).slices[0], 2) == ((0,), (1,))
     for ranks in (0, 9):
         with pytest.raises(CotenantError, match="Show the suite at most 8 devices, or leave"):
