@@ -26,7 +26,7 @@ ROOMS = {
     ],
     "common/cotenant/launch/design": [
         *("tests/launch/test_design.py", "tests/launch/test_turns.py", "tests/launch/test_conductor.py"),
-        *("tests/launch/test_pairs.py", "tests/launch/test_duets.py"),
+        *("tests/launch/test_pairs.py", "tests/launch/test_duets.py", "tests/launch/test_capacity.py"),
     ],
     "common/cotenant/results": ["tests/results", "tests/report/test_mixes.py", "tests/report/test_summary.py"],
 }
