@@ -68,7 +68,7 @@ def check_shown(capsys: Capture, place: str, words: list[str]) -> None:
     assert printed.out, place
 
 
-def test_commands_that_launch_are_read_to_the_choice_of_their_jobs(workspace: Path, capsys: Capture) -> None:
+def test_launch_commands_in_the_docs_can_be_parsed(workspace: Path, capsys: Capture) -> None:
     lines = {place: shlex.split(line[line.index("./run") :]) for place, line in LINES.items() if "./run" in line}
     for place, (_, *words) in lines.items():
         if not {*words[:1]} & {*COMMANDS} and not {"--help", "--version"} & {*words}:
@@ -87,7 +87,7 @@ def test_other_commands_take_their_flags() -> None:
             module.parser().parse_words(flags)
 
 
-def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:
+def test_programs_and_make_targets_in_the_docs_exist() -> None:
     for place, line in LINES.items():
         words = shlex.split(line.removeprefix("sudo "))
         while "=" in words[0]:
@@ -109,7 +109,7 @@ VERDICTS = ("works", "other", "not here")
 STAND_INS = {"DIR": ".", "HOST:PORT": "node1:29400", "FILE": "page.html"}
 
 
-def test_every_item_of_the_four_suites_has_a_verdict_and_its_command_is_one(workspace: Path, capsys: Capture) -> None:
+def test_every_item_of_the_four_suites_has_a_verdict(workspace: Path, capsys: Capture) -> None:
     page = (ROOT / "docs/other-suites.md").read_text().partition("\n## Coming from")[2]
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
     items = [row for row in rows if row != ["there", "here", "verdict"]]
@@ -247,6 +247,6 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_nobody_is_told_to_get_this_package_from_an_index_that_lacks_it() -> None:
+def test_no_text_says_to_install_this_package_from_an_index() -> None:
     for path in (*PAGES, *ROOT.glob("common/cotenant/**/*.py")):
         assert not re.search(r"pip install (--\S+ )*'?cotenant\b", path.read_text()), path

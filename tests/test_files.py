@@ -33,9 +33,7 @@ def put(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link", "a socket", "a directory"])
-def test_what_is_no_file_is_opened_in_no_way_replaced_whole_or_set_aside(
-    kind: str, place: Directory, tmp_path: Path
-) -> None:
+def test_a_name_that_is_no_regular_file_is_never_opened(kind: str, place: Directory, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("precious")
     put(kind, place.path / "name")

@@ -36,12 +36,12 @@ def test_arrows_run_downwards_only(arrows: set[tuple[str, str]]) -> None:
     assert [arrow for arrow in arrows if LAYER[arrow[0]] >= LAYER[arrow[1]]] == []
 
 
-def test_a_benchmark_does_not_plan_slices_and_blocks_know_what_a_task_knows(arrows: set[tuple[str, str]]) -> None:
+def test_benchmarks_do_not_import_the_planning_of_slices(arrows: set[tuple[str, str]]) -> None:
     assert ("bench", "isolation") not in arrows
     assert {target for source, target in arrows if source == "layers"} == {"bench", "ground"}
 
 
-def test_no_files_import_each_other_in_a_circle_not_even_for_types() -> None:
+def test_no_files_import_each_other_in_a_circle() -> None:
     assert architecture.circles() == []
 
 
@@ -101,7 +101,7 @@ def test_the_runner_starts_light(module: str) -> None:
     assert not loaded & set(HEAVY)
 
 
-def test_the_reaper_and_the_tenants_side_need_the_standard_library_only() -> None:
+def test_reaper_and_tenant_side_need_only_the_standard_library() -> None:
     code = f"sys.path.insert(0, {str(SOURCE)!r})\nimport cotenant.isolation.choose, cotenant.protocol.client"
     code += "\nimport cotenant.isolation.leftovers"
     assert loaded_by(code, "-I", "-S") - sys.stdlib_module_names <= {"cotenant", "__main__"}

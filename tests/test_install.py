@@ -45,7 +45,7 @@ def test_common_installs_as_the_checkout_does(tmp_path: Path) -> None:
     assert all(f"{name} = {target}" in scripts for name, target in project["scripts"].items())
 
 
-def test_a_wheel_of_common_is_refused_as_it_would_lack_the_suite(tmp_path: Path) -> None:
+def test_a_wheel_without_the_suite_is_refused(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "common", tmp_path / "common", ignore=lambda *_: {"cotenant"})
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     build = "from setuptools.build_meta import build_wheel; build_wheel('out')"
@@ -68,7 +68,7 @@ def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert build._shipped() == shipped
 
 
-def test_carried_packages_are_added_to_an_interpreter_that_has_torch_without_a_network(tmp_path: Path) -> None:
+def test_carried_packages_are_installed_without_a_network(tmp_path: Path) -> None:
     """This is the case of a borrowed machine (`make gpu-wheels`), which keeps the packages that it has."""
     checkout, python = tmp_path / "checkout", f"python3.{sys.version_info.minor}"
     packages = tmp_path / f".local/lib/{python}/site-packages"
@@ -296,7 +296,7 @@ PINS = {
 }
 
 
-def test_the_set_up_takes_the_build_that_the_host_needs_and_else_the_pinned_one(venv: Path) -> None:
+def test_the_set_up_installs_the_torch_build_asked_for(venv: Path) -> None:
     (venv / "there").write_text("NumPy==0.1\nrich==" + PINS["rich"] + "\n")
     (venv / "index").touch()
     said, asked = set_up(venv, TORCH_BUILD="cu126")
@@ -322,14 +322,14 @@ def test_the_set_up_takes_the_build_that_the_host_needs_and_else_the_pinned_one(
     assert len(asked) == 2
 
 
-def test_what_is_there_is_kept_where_there_is_no_device_and_it_may_be_named_from_where_one_stands(venv: Path) -> None:
+def test_an_installed_torch_is_kept_for_a_cpu_build(venv: Path) -> None:
     (venv / "there").write_text(f"torch=={PINS['torch']}\n")
     said, asked = set_up(venv, venv.parent, VENV=venv.name, TORCH_BUILD="cpu")
     assert f"torch for cpu: TORCH_BUILD asks for it. All packages are {SIZES['cpu']}." in said
     assert len(asked) == 2
 
 
-def test_the_tests_take_the_build_of_their_null_device_also_over_that_of_a_run(venv: Path) -> None:
+def test_the_tests_replace_a_cpu_build_for_their_null_device(venv: Path) -> None:
     """To pip the requirement `torch==2` is met by `2+cpu`, with which the null device cannot be built."""
     (venv / "there").write_text(f"torch=={PINS['torch']}+cpu\n")
     environ = {"VENV": str(venv), "PATH": f"{script(venv / 'nvidia-smi', 'exit 1').parent}:/usr/bin:/bin"}
@@ -354,7 +354,7 @@ def test_an_environment_without_pip_is_made_anew(venv: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["gone", "of another version"])
-def test_an_environment_whose_interpreter_does_not_find_its_packages_is_made_anew(venv: Path, fault: str) -> None:
+def test_an_environment_with_a_broken_interpreter_is_remade(venv: Path, fault: str) -> None:
     """A distribution's upgrade removes the interpreter, or puts one of a later version in its place."""
     set_up(venv, TORCH_BUILD="cu130")
     assert set_up(venv, TORCH_BUILD="cu130") == ("", [])
@@ -376,7 +376,7 @@ def test_an_environment_whose_interpreter_does_not_find_its_packages_is_made_ane
     assert set_up(venv, TORCH_BUILD="cu130") == ("", [])
 
 
-def test_a_real_environment_works_until_its_interpreter_has_another_version(tmp_path: Path) -> None:
+def test_a_real_environment_fails_once_its_python_changes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
     asked = "if works; then echo yes; else echo no; fi"
     assert in_bash(asked, {"VENV": str(tmp_path)}, capture_output=True).stdout == "yes\n"
@@ -385,7 +385,7 @@ def test_a_real_environment_works_until_its_interpreter_has_another_version(tmp_
     assert in_bash(asked, {"VENV": str(tmp_path)}, capture_output=True).stdout == "no\n"
 
 
-def test_two_checkouts_with_different_pins_do_not_share_an_environment(venv: Path, tmp_path: Path) -> None:
+def test_checkouts_with_different_pins_share_no_environment(venv: Path, tmp_path: Path) -> None:
     """That is said as long as the other checkout stands and has other pins; else its packages are replaced."""
     set_up(venv, TORCH_BUILD="cu130")
     other = tmp_path / "other"

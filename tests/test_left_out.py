@@ -43,7 +43,7 @@ def place(folder: Path) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OUTPUT_DIRECTORY")} | ours
 
 
-def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path: Path) -> None:
+def test_suites_and_reports_work_without_the_optional_parts(tmp_path: Path) -> None:
     environ = place(tmp_path)
     need = {
         "fleet": [["fleet", "run", "--jobs", "sums.json"], [*SUITE, "--launcher", "ray", "--nnodes", "2"]],

@@ -29,7 +29,7 @@ def in_python(code: str, **environ: str) -> list[str]:
     return ended.stdout.split()
 
 
-def test_polars_has_one_thread_of_which_its_children_inherit_nothing() -> None:
+def test_polars_has_one_thread_and_children_inherit_no_limit() -> None:
     shown = "print(pl.thread_pool_size(), os.environ.get('POLARS_MAX_THREADS'))"
     assert in_python(f"from cotenant.frames import pl\n{shown}") == ["1", "None"]
     assert in_python(f"from cotenant.frames import pl\n{shown}", POLARS_MAX_THREADS="3") == ["3", "3"]
@@ -65,7 +65,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("error", REFUSED)
-def test_a_table_that_cannot_be_made_leaves_the_records_which_are_named(
+def test_records_are_named_when_a_table_cannot_be_made(
     error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: object) -> None:
@@ -98,7 +98,7 @@ def test_users_fit_into_the_hard_limit_of_open_files(
             open_files.check_open_files(users)
 
 
-def test_more_users_than_open_files_are_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_users_beyond_the_limit_of_open_files_are_refused(tmp_path: Path) -> None:
     words = ["exec", "--users", "9", "--isolation", "none", "--", sys.executable, "-c", ""]
     line = ["prlimit", "--nofile=24:64", *RUN, *words]
     environ = os.environ | {"COTENANT_LOCK": str(tmp_path / "lock")}
@@ -109,7 +109,7 @@ def test_more_users_than_open_files_are_refused_before_anything_starts(tmp_path:
     assert (ended.returncode, list(tmp_path.iterdir())) == (2, [])
 
 
-def test_the_runner_raises_its_limit_and_a_child_gets_the_callers() -> None:
+def test_a_child_gets_the_open_file_limit_of_the_caller() -> None:
     code = """
 import resource, subprocess, sys
 from cotenant.isolation.open_files import give_callers_limits, raise_limit

@@ -64,7 +64,7 @@ def test_the_list_can_be_searched(script: ModuleType, capsys: pytest.CaptureFixt
     assert all(f"  {kind}  " in line and text in line for line in lines)
 
 
-def test_a_process_is_it_and_nouns_have_their_plural_from_one_place(listed: list[str]) -> None:
+def test_sentences_avoid_who_and_form_plurals_in_one_place(listed: list[str]) -> None:
     assert len(listed) > 1500
     plain = [re.sub(r"\{[^}]*\}", "", line.partition("  ")[2]) for line in listed]
     assert [line for line in plain if re.search(r"\b[Ww]ho\b", line)] == []

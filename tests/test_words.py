@@ -1,4 +1,4 @@
-"""Words of the sources: docstrings begin with their subject or a verb, and no two classes share a name."""
+"""Words of the sources: docstrings begin with their subject or a verb, no two classes share a name, names are short."""
 
 import ast
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "common" / "cotenant"
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "common" / "cotenant"
 HOLDERS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If)
 OPENINGS = re.compile(r"\s*(What|Who|Whose|By|Of)\b")
 COMMENT = re.compile(r"^(?:.*\s)?# (.+)$", re.M)
@@ -63,6 +64,12 @@ def test_a_class_name_is_defined_once(found: tuple[list[Definition], list[Defini
     times = Counter(name for _, name in classes)
     assert times["Record"] == 1
     assert [(place, name) for place, name in classes if times[name] > 1] == []
+
+
+def test_the_name_of_a_test_is_below_sixty_characters() -> None:
+    names = [name for path in TESTS.rglob("*.py") for name in re.findall(r"def (test_\w+)", path.read_text())]
+    assert len(names) > 1000
+    assert [name for name in names if len(name) >= 60] == []
 
 
 def test_people_read_users() -> None:

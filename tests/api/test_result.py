@@ -152,7 +152,7 @@ def test_a_comparison_is_that_of_the_command(sample: Path, capsys: Capture) -> N
     assert "SLOWER" in compared._repr_html_()
 
 
-def test_a_job_that_b_was_to_run_is_lost_but_of_some_of_its_records_nobody_knows(sample: Path, tmp_path: Path) -> None:
+def test_a_job_that_b_should_have_run_is_lost(sample: Path, tmp_path: Path) -> None:
     whole = write(tmp_path / "whole", [])
     for path in (*(sample / "A").glob("*.json"), *(sample / "output").glob("*.wlm.R*.json")):
         (whole / path.name).write_bytes(path.read_bytes())
@@ -187,7 +187,7 @@ def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:
         assert sentence in refusal(cotenant.compare, sample / "A", sample / "B", **wrong)
 
 
-def test_the_differences_that_the_docstring_of_compare_names_can_be_allowed() -> None:
+def test_compare_documents_only_differences_it_can_allow() -> None:
     named = re.search(r"`allow` names differences [^.]*", cotenant.compare.__doc__ or "")
     assert named is not None
     assert {*re.findall(r"`(\w+)`", named[0])} - {"allow"} <= {*differences_allowed()}

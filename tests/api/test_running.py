@@ -46,7 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_flags_are_the_commands_and_the_result_is_of_the_new_records(place: Path) -> None:
+def test_run_passes_flags_and_returns_only_new_records(place: Path) -> None:
     told: list[str] = []
     result = cotenant.run(
         "cpu",

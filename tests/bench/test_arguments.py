@@ -27,7 +27,7 @@ def make(**namespace: Any) -> type[Benchmark]:
     return type("Made", (Benchmark,), namespace)
 
 
-def test_the_flags_every_benchmark_has_and_class_variables_are_none() -> None:
+def test_class_variables_declare_no_flags() -> None:
     class Noted(Benchmark):
         item: ClassVar[str] = "thing"
         ignored: ClassVar = {"--old": 1}
@@ -51,7 +51,7 @@ def test_a_new_default_keeps_the_spellings_and_the_help() -> None:
     assert Below().batch_size == 8
 
 
-def test_names_that_are_taken_and_parameters_without_a_default_are_refused() -> None:
+def test_taken_parameter_names_are_refused() -> None:
     names = dict.fromkeys(
         set(Record.__struct_fields__) - {"devices", "skip"}, "which is the name of a field of every record"
     )
@@ -156,7 +156,7 @@ def test_positionals_stand_anywhere_between_flags(parts: list[list[str]]) -> Non
     assert parsed.ignored == ["--threshold"]
 
 
-def test_ignored_flags_are_accepted_with_their_values_and_listed() -> None:
+def test_ignored_flags_are_accepted_and_listed() -> None:
     found = parse(Many, ["--pair", "1", "-2e-3", "--no-checks", "--threshold=0.2"])
     assert found.ignored == ["--no-checks", "--threshold", "--pair"]
     assert not any("ignored" in name for name in found.values)

@@ -83,7 +83,7 @@ def test_more_work_now_and_then_is_honest(more: str, tmp_path: Path) -> None:
     assert observed["audit"]["even"] == (more == "initialises")
 
 
-def test_borders_follow_from_the_amount_and_are_few_where_batches_are() -> None:
+def test_audit_borders_follow_from_the_amount_of_batches() -> None:
     for number, repeat, wanted in ((1, 1, []), (5, 4, []), (10, 4, [2]), (250, 2, [1]), (30, 21, [7, 14])):
         assert borders(number, repeat) == wanted
 
@@ -111,7 +111,7 @@ def test_a_watched_step_trains_and_draws_as_any_other() -> None:
     assert losses("audit") == losses("rehearse")
 
 
-def test_steps_that_differ_are_credited_no_operations_and_say_so() -> None:
+def test_steps_of_unequal_work_are_credited_no_operations() -> None:
     class Grows(Small):
         steps = 0
 

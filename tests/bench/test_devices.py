@@ -108,9 +108,7 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("devices")
-def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_device_takes_its_part_of_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, run = warmed(benchmark := Replicated())
     assert loop.observe(3).items == 3 * 8
     model: Any = benchmark.model
@@ -272,7 +270,7 @@ def test_ranks_alone_write_one_record_of_them_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_rank_that_does_not_come_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
+def test_waiting_for_a_missing_rank_ends_at_the_time_limit(tmp_path: Path) -> None:
     program = tmp_path / "death.py"
     program.write_text(DEATH)
     ended = launched(program)

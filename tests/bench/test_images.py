@@ -179,9 +179,7 @@ def test_both_decoders_return_the_same_crops(extent: tuple[int, int], tmp_path: 
         assert (crops[0].int() - crops[1].int()).abs().max() <= 8
 
 
-def test_a_decoder_of_whole_batches_cuts_as_the_one_of_single_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_batch_decoder_crops_like_the_single_file_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This runs on the processor, where torchvision decodes lists of files as well."""
     files = {str(slope(tmp_path / f"{width}.jpg", width, 300)): label for label, width in enumerate((500, 400, 301))}
     batch, labels = files_and_labels([(encoded(path), label) for path, label in files.items()])
@@ -252,9 +250,7 @@ def test_bytes_become_normalised_numbers() -> None:
     torch.testing.assert_close(numbers, (pixels / 255 - mean) / std, atol=1e-5, rtol=1e-5)
 
 
-def test_timing_reads_some_of_the_files_and_leaves_the_generator_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_timing_decoders_leaves_the_random_state_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = Paths(slope(tmp_path / f"{number}.jpg", 60, 50) for number in range(20))
     before = random.getstate()
     taken_ms = times_ms(paths, 16, "")

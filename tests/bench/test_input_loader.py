@@ -52,9 +52,7 @@ def dataset(kind: str, size: int) -> Dataset[Any]:
 @given(
     st.sampled_from(["memory", "samples"]), st.integers(1, 9), st.integers(1, 20), st.integers(1, 6), st.integers(0, 99)
 )
-def test_full_batches_of_whole_samples_and_every_sample_once_per_shuffling(
-    kind: str, size: int, batch_size: int, count: int, seed: int
-) -> None:
+def test_every_sample_comes_once_per_shuffling(kind: str, size: int, batch_size: int, count: int, seed: int) -> None:
     batches = list(itertools.islice(loader(dataset(kind, size), batch_size, 0, seed), count))
     assert all(len(part) == batch_size for batch in batches for part in batch)
     assert all(torch.equal(x if kind == "memory" else x[:, 0], y.float()) for x, y in batches)
@@ -72,9 +70,7 @@ def test_the_order_depends_on_the_seed_and_is_shuffled_anew() -> None:
     assert Counter(drawn) == dict.fromkeys(range(100), 2)
 
 
-def test_a_process_loads_the_same_batches_also_where_the_temporary_directory_has_a_long_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_loads_the_same_batches_despite_a_long_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / ("x" * 80)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -163,9 +159,7 @@ def test_how_many_processes_load(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_what_is_in_memory_travels_to_a_device_from_pinned_memory(
-    pinned: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_in_memory_is_pinned_only_if_asked(pinned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without an accelerator torch pins no memory: an added 100 stands for it.
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor + 100)
     x, label = next(loader(TensorDataset(torch.arange(9), torch.arange(9)), 4, 0, 0, pin_memory=pinned))

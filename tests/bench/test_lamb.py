@@ -39,7 +39,7 @@ def test_every_tensor_goes_as_far_as_its_own_length_allows(decay: float) -> None
     assert torch.equal(trained[3], weights[3]), "without a gradient it is left alone"
 
 
-def test_a_scaler_undoes_its_factor_and_an_overflow_changes_nothing() -> None:
+def test_lamb_undoes_the_loss_scale_and_skips_an_overflow() -> None:
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     weights = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
     plain, scaled = (LAMB([weight], lr=LR) for weight in weights)

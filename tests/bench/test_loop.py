@@ -173,7 +173,7 @@ class Littering(Small):
         return super().step(run, batch)
 
 
-def test_the_collector_is_off_inside_and_collects_between_and_is_on_in_the_cool_down() -> None:
+def test_the_garbage_collector_is_off_within_observations() -> None:
     loop = loop_of(benchmark := Littering())
     assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
     assert loop.auditor.dtype == "fp32"
@@ -191,7 +191,7 @@ def test_the_collector_is_off_inside_and_collects_between_and_is_on_in_the_cool_
     assert [enabled for enabled, _ in benchmark.states] == [True, True]
 
 
-def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured_one(
+def test_unmeasured_load_synchronises_as_often_as_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events: list[str] = []
@@ -212,7 +212,7 @@ def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured
     assert loop.updates == 3
 
 
-def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_ends_before_the_timed_steps_of_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first two steps after the eager one compile, and so does one within the second observation."""
     monkeypatch.setattr(torch, "compile", lambda module, mode: module)
     loop = loop_of(Small(compile=True))
@@ -241,7 +241,7 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
     assert [finding.rule for finding in run.findings] == ["recompiled"]
 
 
-def test_where_torch_records_graphs_each_step_begins_anew_and_its_loss_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_step_of_a_recorded_graph_keeps_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next step of a recorded model writes where the outputs of this one lie."""
     begun, place = list[int](), torch.zeros(())
 
@@ -336,7 +336,7 @@ class Quick(Small):
         return torch.zeros(())
 
 
-def test_books_of_short_steps_are_kept_on_some_batches_where_all_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_steps_of_equal_batches_are_booked_only_sometimes(monkeypatch: pytest.MonkeyPatch) -> None:
     class Partial(Quick):
         """As torch's DataLoader without `drop_last`: the last batch of each epoch holds two rows."""
 
@@ -358,7 +358,7 @@ def test_books_of_short_steps_are_kept_on_some_batches_where_all_are_one(monkeyp
         assert (seen.items, len(seen.losses)) == (90 if cls is Partial else 100, losses)
 
 
-def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_batch_is_booked_once_batches_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
     loop, run = warmed(Quick(grow=True))
     loop.observe(40)
@@ -593,7 +593,7 @@ class Loading(Small):
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_every_step_trains_on_the_first_batch_where_that_is_asked_for_and_says_so(cached: bool) -> None:
+def test_only_a_cached_batch_trains_every_step(cached: bool) -> None:
     loop = Loop(benchmark := Loading(cached_batch=cached), run := Run(benchmark))
     if cached:
         until(lambda: not multiprocessing.active_children(), "nobody reads on beside the clock")
@@ -605,7 +605,7 @@ def test_every_step_trains_on_the_first_batch_where_that_is_asked_for_and_says_s
     assert [(one.rule, one.severity) for one in run.findings] == [("cached_batch", "warning")] * cached
 
 
-def test_of_a_batch_that_is_resident_anyway_the_flag_is_without_effect() -> None:
+def test_cached_batch_has_no_effect_on_a_resident_batch() -> None:
     parsed = parse(Small, ["--cached-batch"])
     benchmark = Small(**parsed.values)
     Loop(benchmark, run := Run(benchmark))

@@ -73,7 +73,7 @@ def test_making_the_batch_does_not_count() -> None:
 
 
 @pytest.mark.slow
-def test_a_compiled_model_is_watched_uncompiled_and_then_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_model_is_first_watched_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -180,7 +180,7 @@ def test_inference_mode_counts_as_no_grad_does() -> None:
     assert counts[0][0] is not None
 
 
-def test_each_query_of_a_group_counts_in_every_kernel_of_attention() -> None:
+def test_attention_kernels_count_every_query_of_a_group() -> None:
     query, key, value = (torch.empty(2, heads, length, 8, device="meta") for heads, length in ((6, 5), (3, 7), (3, 7)))
     kernels = [kernel for kernel in observed._FORMULAS if kernel.__name__.startswith("_scaled_dot_product")]
     forward = 2 * 2 * 2 * 6 * 5 * 7 * 8

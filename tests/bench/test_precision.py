@@ -57,7 +57,7 @@ def test_every_level_is_a_precision() -> None:
     st.booleans(),
     st.sampled_from([None, "O0", "O1", "O2", "O3"]),
 )
-def test_aliases_agree_or_are_refused_unless_a_precision_is_said(
+def test_conflicting_precision_aliases_are_refused(
     precision: str | None, half: bool, fp16: bool, level: str | None
 ) -> None:
     meant = {"half"} if half else set()
@@ -102,7 +102,7 @@ def test_torchs_switches(name: str, products: str, convolutions: bool, monkeypat
     assert (torch.backends.cudnn.rnn.fp32_precision == "tf32") is convolutions
 
 
-def test_convolutions_are_tried_where_every_step_has_the_same_shapes() -> None:
+def test_cudnn_tries_convolutions_only_if_shapes_are_constant() -> None:
     class Alike(Small):
         same_shapes = True
 
@@ -195,7 +195,7 @@ def test_a_second_forward_in_one_step_sees_the_updated_weights(make: Callable[[]
     assert torch.equal(second, expected)
 
 
-def test_a_loss_that_is_computed_again_in_one_step_sees_the_weights_as_they_are_by_then() -> None:
+def test_a_loss_computed_again_sees_the_updated_weights() -> None:
     precision, model, x = set_precision("bf16", CPU), nn.Linear(4, 4), torch.randn(8, 4)
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
     losses: list[float] = []
@@ -302,7 +302,7 @@ def one_update(precision: Precision, model: nn.Module, optimizer: torch.optim.Op
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_adam_moves_weights_where_without_copies_it_divides_by_zero(fused: bool) -> None:
+def test_adam_with_master_copies_does_not_divide_by_zero(fused: bool) -> None:
     precision, gradient = half(1024.0), 1e-6
     model = linear(precision)
     before = model.weight.detach().clone()
@@ -329,7 +329,7 @@ def test_steps_too_small_for_fp16_add_up() -> None:
     assert (torch.ones((), dtype=torch.float16) - 2e-5 == 1).item()
 
 
-def test_an_overflow_leaves_weights_and_copies_and_halves_the_scale() -> None:
+def test_an_overflow_keeps_the_weights_and_halves_the_scale() -> None:
     plain = scaled(1024.0)
     weights_after(plain, None, lambda out: out.sum() * float("inf"))
     assert plain.scaler.get_scale() == 512.0
@@ -345,7 +345,7 @@ def test_an_overflow_leaves_weights_and_copies_and_halves_the_scale() -> None:
     assert not torch.equal(model.weight, before)
 
 
-def test_several_optimizers_share_a_scaler_and_keep_their_copies_apart() -> None:
+def test_optimizers_share_a_scaler_but_not_their_copies() -> None:
     precision = half(scale=4.0)
     one, two = linear(precision), linear(precision)
     first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for model in (one, two))
@@ -489,7 +489,7 @@ def test_a_run_gives_the_same_steps_as_torchs_own(kind: str) -> None:
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_a_momentum_that_begins_with_an_overflow_begins_with_zeros(half: bool) -> None:
+def test_momentum_begins_with_zeros_after_a_first_overflow(half: bool) -> None:
     """torch's fused SGD allocates momentum uninitialised, and an overflow in the first step leaves it so."""
     precision = scaled(8.0, "half" if half else "fp16")
     model = precision.convert(nn.Linear(3, 1, bias=False))

@@ -52,7 +52,7 @@ def test_processes_are_as_many_as_devices(words: str, environ: dict[str, str], s
     assert ranks_of(shlex.split(words), environ, count) == ranks
 
 
-def test_ranks_meet_where_the_runner_says_and_on_this_host_without_one() -> None:
+def test_ranks_meet_at_the_address_the_runner_gives() -> None:
     bound = f"--rdzv_backend={BACKEND}"
     assert launcher_flags(2, {}) == ["--nproc_per_node=2", bound, "--rdzv_endpoint=127.0.0.1:29500"]
     elsewhere = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29512"}

@@ -178,7 +178,7 @@ main(Small, [])
 """
 
 
-def test_a_tenant_leaves_without_closing_the_interpreter_whose_threads_can_end_it_by_a_signal(tmp_path: Path) -> None:
+def test_a_tenant_leaves_without_closing_the_interpreter(tmp_path: Path) -> None:
     nobody = {SOCKET_VARIABLE: str(tmp_path / "nobody"), TENANT_VARIABLE: "0"}
     nobody |= {"PYTHONPATH": f"{ROOT / 'common'}:{ROOT / 'tests'}"}
     line = [sys.executable, "-c", HELD_BY_A_THREAD]
@@ -319,7 +319,7 @@ def test_the_whole_conversation(talk: Talk, tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.count("| ETA: ") == 4
 
 
-def test_an_early_end_is_heeded_behind_its_observation_and_one_more_step_is_watched(talk: Talk) -> None:
+def test_an_early_end_takes_effect_after_the_observation(talk: Talk) -> None:
     class Told(Small):
         runner: ClassVar[Runner]
         steps = 0

@@ -42,7 +42,7 @@ def test_what_a_batch_is_filled_with() -> None:
     assert filled(half) == pytest.approx(sizes.LOOKED_AT, rel=0.01)
 
 
-def test_which_batches_are_looked_at_is_drawn_anew_and_of_large_ones_it_is_one() -> None:
+def test_the_batches_to_examine_are_drawn_anew() -> None:
     assert [len(chosen(number, 1)) for number in (1, 9, 10, 35)] == [1, 1, 1, 3]
     assert len(chosen(35, sizes.MOST_HELD_BYTES + 1)) == 1
     assert len(chosen(1000, sizes.MOST_HELD_BYTES // 4)) == 4, "together they are no larger"
@@ -91,7 +91,7 @@ class Rows(Sentences):
     items = Small.items
 
 
-def test_padding_that_is_counted_is_an_error_and_padded_rows_a_warning() -> None:
+def test_counted_padding_is_an_error_and_padded_rows_warn() -> None:
     for cls, count, found in [
         (Sentences, "words", []),
         (Sentences, "rows", []),

@@ -72,7 +72,7 @@ def test_commands(seconds: float, status: int, load: Load, monkeypatch: Patch, c
     assert f"{seconds:.2f} s" in capsys.readouterr().out
 
 
-def test_two_shares_differ_if_each_lies_outside_of_the_others_interval(load: Load) -> None:
+def test_shares_differ_if_each_is_outside_the_others_interval(load: Load) -> None:
     module = load("kept")
 
     def kept(value: float, low: float, high: float) -> Kept:

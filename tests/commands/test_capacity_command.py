@@ -34,7 +34,7 @@ def test_a_wrong_call_is_refused_in_a_sentence(capsys: Capture) -> None:
     check_refusals(capsys, "capacity", REFUSED)
 
 
-def test_its_records_lie_where_no_report_on_a_suite_takes_them_for_newer_ones_of_its_job() -> None:
+def test_capacity_records_lie_outside_the_output_directory() -> None:
     options = capacity._options(capacity.parser().parse_words(["--name", "vae"]), (), discover())
     assert not options.paths.output.is_relative_to(output_directory())
 
@@ -48,7 +48,7 @@ def finds(suites: Suites, *flags: object, limit_s: float) -> subprocess.Complete
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_tenants_of_one_thread_are_as_many_as_processors_have_turns(v1: Suites) -> None:
+def test_processor_time_limits_the_tenants_of_one_thread(v1: Suites) -> None:
     """Each of K users keeps 2 / K of its rate alone: four keep at least 0.42, five do not. Other work allows fewer."""
     jobs = v1.jobs([job("sums.py", "--repeat", 8, name="sums")])
     ended = finds(v1, "--jobs", jobs, "--keep", 0.42, "--budget", "4m", "--json", limit_s=600)
@@ -67,7 +67,7 @@ def test_tenants_of_one_thread_are_as_many_as_processors_have_turns(v1: Suites) 
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_how_many_train_vae_on_one_slice_is_confirmed_or_said_to_be_open(v1: Suites) -> None:
+def test_capacity_for_vae_on_one_slice_is_found_or_left_open(v1: Suites) -> None:
     ended = finds(v1, "--name", "vae", "--slices", 1, "--keep", 0.3, "--budget", "8m", "--json", limit_s=1200)
     (found,), machine = json.loads(ended.stdout)["rows"], discover()
     assert ended.returncode == (0 if found["settled"] else 1), ended.stderr

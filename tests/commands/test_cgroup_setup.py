@@ -74,7 +74,7 @@ def test_controllers_that_the_kernel_lacks_are_named(host: FakeHost) -> None:
     assert "The kernel offers no io controller in /sys/fs/cgroup: slices do without what it counts.\n" in said.stdout
 
 
-def test_a_wanted_controller_that_the_kernel_refuses_is_named_and_takes_no_other_with_it(host: FakeHost) -> None:
+def test_a_refused_controller_is_named_and_the_others_are_kept(host: FakeHost) -> None:
     """A kernel refuses cpu while a real-time process lives outside of the root cgroup."""
     host.v2()
     picky = script(
@@ -167,7 +167,7 @@ REFUSED = {
 }
 
 
-def test_wrong_usage_is_a_sentence_and_help_the_head_of_the_script(host: FakeHost) -> None:
+def test_wrong_usage_is_refused_in_one_sentence(host: FakeHost) -> None:
     (host.root / "proc/self/mountinfo").write_text("21 1 8:1 / / rw - ext4 /dev/x rw\n")
     said = host.setup()
     assert (said.returncode, said.stderr) == (1, "cgroup_setup.sh: No cgroups are mounted here.\n")

@@ -47,9 +47,7 @@ def bases(v1_mounts: dict[str, Path]) -> Iterator[list[Path]]:
     assert not any(place.exists() for place in places)
 
 
-def test_the_user_gets_the_directories_once_and_remove_takes_them(
-    bases: list[Path], v1_mounts: dict[str, Path]
-) -> None:
+def test_the_user_owns_the_directories_until_they_are_removed(bases: list[Path], v1_mounts: dict[str, Path]) -> None:
     assert cgroup_setup("--user", LOGIN).returncode == 0
     assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
     assert {oct(place.stat().st_mode & 0o7777) for place in bases} == {"0o755"}

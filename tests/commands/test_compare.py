@@ -122,9 +122,7 @@ def test_launches_of_two_hosts(a: Path, tmp_path: Path, capsys: Capture) -> None
     assert "5, 10 " in run(capsys, a, b, "--allow", "host")[1], "neither host's launches are re-runs of the other's"
 
 
-def test_a_copy_is_compared_as_the_directory_itself_and_copied_launches_are_no_second_side(
-    a: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_copy_is_compared_like_the_directory_itself(a: Path, tmp_path: Path, capsys: Capture) -> None:
     b = tmp_path / "b"
     shutil.copytree(a, b)
     with_itself = run(capsys, a, a / ".." / "a")
@@ -148,7 +146,7 @@ def test_what_is_not_known_and_other_versions_are_told(a: Path, tmp_path: Path, 
     assert run(capsys, b, c)[2] == "cotenant: Other versions from A to B: kernel 6.1 -> 6.2.\n"
 
 
-def test_a_launch_that_failed_or_is_foreign_is_said_and_left_out(a: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_failed_or_foreign_launches_are_named_and_left_out(a: Path, tmp_path: Path, capsys: Capture) -> None:
     b = place(tmp_path / "b")
     lost = replace(a_lost_record("timeout", "Late."), run_id=9, name=a_record().name)
     write_record(b, lost, NOON)

@@ -28,7 +28,7 @@ entry()
 
 
 @pytest.mark.parametrize(("name", "sender"), [("SIGINT", "Ctrl-C"), ("SIGHUP", "a closed terminal")])
-def test_a_signal_while_modules_are_imported_waits_for_the_command(name: str, sender: str) -> None:
+def test_a_signal_during_imports_waits_for_the_command(name: str, sender: str) -> None:
     line = [sys.executable, "-c", WHILE_IMPORTING, "doctor", "--quick", name]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "imported\n", f"cotenant: Stopped by {sender}.\n")
@@ -55,7 +55,7 @@ def blocked_by_run_sh(place: Path, **env: str) -> int:
     return int(subprocess.check_output([ROOT / "run.sh"], env=environment, text=True).split()[0], 16)
 
 
-def test_run_sh_starts_python_with_these_signals_waiting_or_without_where_env_cannot_hold_them(tmp_path: Path) -> None:
+def test_run_sh_starts_python_with_signals_blocked(tmp_path: Path) -> None:
     """The env of coreutils 8.30 does not know the flag, and ends with 125."""
     blocked = blocked_by_run_sh(tmp_path)
     assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGHUP))

@@ -41,7 +41,7 @@ def test_a_preview_shows_each_copy_without_secrets(capsys: Capture) -> None:
     assert "(hidden)' 1\n" in said or "(hidden) 1\n" in said
 
 
-def test_a_duet_is_two_copies_of_each_slice_and_each_side_has_its_own_words(capsys: Capture) -> None:
+def test_a_duet_runs_two_copies_with_their_own_arguments(capsys: Capture) -> None:
     words = ("--users", "2", "--isolation", "none", "--duet", "--dry", "--verbose", "--json")
     commands = ("true", "old", "{user}", "---", "true", "--token", "abc", "{user}")
     status, said, _ = call(capsys, "exec", *words, "--", *commands)

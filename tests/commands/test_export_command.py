@@ -136,7 +136,7 @@ def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsy
         assert len(findings) == len({(one[0], one[1]) for one in counted})
 
 
-def test_the_text_and_page_of_an_export_name_rules_and_have_no_observations(reports: Path, capsys: Capture) -> None:
+def test_a_report_of_an_export_has_rules_but_no_observations(reports: Path, capsys: Capture) -> None:
     page = reports.parent / "page.html"
     status, said, _ = call(capsys, "report", exported(capsys, reports), "--html", page)
     text = page.read_text()

@@ -56,7 +56,7 @@ def listed(capsys: Capture, *words: object) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_benchmark_that_no_table_names_is_listed_by_its_source(jobs: Path, capsys: Capture) -> None:
+def test_a_benchmark_in_no_table_is_listed_by_its_source(jobs: Path, capsys: Capture) -> None:
     ours, cells, foreign, gone = listed(capsys, "--jobs", jobs)
     trains = "Learns nothing (Nobody 2026): a benchmark that no table names."
     assert (ours["trains"], ours["item"], ours["data"]) == (trains, "nap", "ImageNet/train, .")
@@ -98,7 +98,7 @@ def test_seconds_and_parameters_are_those_of_the_last_launches(jobs: Path, tmp_p
     assert listed(capsys, "--jobs", jobs, "--outdir", tmp_path / "elsewhere")[1]["seconds"] == 65
 
 
-def test_a_launch_that_was_to_be_by_blocks_says_how_long_another_such_one_takes() -> None:
+def test_a_launch_that_lacked_blocks_still_counts_as_by_blocks() -> None:
     lacking = Finding("no_blocks", "info", "There were none.", "")
     by_blocks = [replace(record, findings=[*record.findings, lacking]) for record in launch("blocks")]
     records = [*by_blocks, *launch("without")]

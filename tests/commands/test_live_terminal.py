@@ -92,7 +92,7 @@ def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
     ]
 
 
-def test_while_it_is_measured_nothing_is_written_and_ctrl_c_leaves_the_terminal_clean(loose: Suites) -> None:
+def test_nothing_is_written_to_the_terminal_while_measuring(loose: Suites) -> None:
     jobs = [job(name="first"), job("sums.py", "--repeat", 100_000, name="second")]
     terminal = Terminal(loose, jobs, "--users", 1)
     until(lambda: "measuring since" in terminal.read().partition("2/2 ")[2], "GO", 30, terminal.read)

@@ -82,7 +82,7 @@ def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: Capture) -
     assert all(f"Dnode{host}:{device}" in said for host in (1, 2) for device in (0, 1))
 
 
-def test_older_records_count_and_what_is_skipped_or_not_the_newest_is_named(reports: Path, capsys: Capture) -> None:
+def test_older_records_count_and_damaged_ones_are_named(reports: Path, capsys: Capture) -> None:
     rates = {"train": {"avg": 1.0, "count": 5, "sd": 0.1}, "train_item": {"avg": 2100.0, "max": 2200.0, "min": 2000.0}}
     old = {"name": "cart", "vcd": "0"} | rates
     text = "[" + ",".join(json.dumps(old | {"uid": uid}) for uid in range(4)) + "," + json.dumps(old)[:30]
@@ -130,7 +130,7 @@ def test_a_duet_is_no_record_of_its_job(reports: Path, capsys: Capture) -> None:
     assert run(capsys, "--reports", reports) == alone
 
 
-def test_failures_are_a_share_of_all_records_whatever_their_work(reports: Path, capsys: Capture) -> None:
+def test_failures_are_a_share_of_all_records(reports: Path, capsys: Capture) -> None:
     """Records of older work have no place in a mean, but they did not fail."""
     later = NOON + timedelta(days=1)
     free = a_record(place={"isolation": replace(ISOLATION, backend="none")}, common={"started": later})
@@ -149,7 +149,7 @@ def test_the_classic_table_passes_where_every_job_has_a_line(reports: Path, caps
     assert "Fewer than 4 repetitions" in run(capsys, "--reports", reports / "output0", "--classic")[1]
 
 
-def test_what_the_original_leaves_out_and_what_has_no_target_is_named(reports: Path, capsys: Capture) -> None:
+def test_jobs_without_a_score_or_a_target_are_named(reports: Path, capsys: Capture) -> None:
     write(reports, launch("mine", 0, mean_ms=500))
     jobs = "convnet_distributed, convnet_distributed_fp16, dcgan_all"
     said = run(capsys, "--reports", reports, "--jobs", "baselines")[1]
@@ -171,7 +171,7 @@ def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: Capture) -> 
     assert "Relative device performance" not in (tmp_path / "x.html").read_text()
 
 
-def test_cells_are_expected_by_their_records_names_and_share_the_weight(tmp_path: Path) -> None:
+def test_expected_cells_share_the_weight_of_their_job(tmp_path: Path) -> None:
     sizes = {"args": {"--batch-size": [64, 128]}}
     jobs = [{"name": "vae", "weight": 3}, {"name": "wlm"} | sizes, {"name": "scaling"} | sizes, {"name": "vae"}]
     path = tmp_path / "mine.json"

@@ -19,7 +19,7 @@ from tenants.suites import ROOT, Suites
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_the_skeleton_trains_passes_its_test_and_is_launched_in_slices(v1: Suites, capsys: Capture) -> None:
+def test_the_skeleton_passes_its_test_and_runs_in_slices(v1: Suites, capsys: Capture) -> None:
     folder = v1.folder / "elsewhere"
     status, printed, _ = call(capsys, "new", "my_field/small_net", "--into", folder)
     assert status == 0
@@ -54,7 +54,7 @@ def installed(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_a_benchmark_of_another_package_runs_sliced_and_synchronised_in_forty_lines(v1: Suites) -> None:
+def test_a_benchmark_of_another_package_runs_in_slices(v1: Suites) -> None:
     suite = [{"name": "sorting", "cmd": "sorting", "cgroup": "student", "args": {"--repeat": 8, "--no-cuda": ""}}]
     ended = v1.run(suite, "--users", 2, "--strict", PYTHONPATH=str(installed(v1.folder / "site")))
     assert ended.returncode == 0, ended.stdout + ended.stderr

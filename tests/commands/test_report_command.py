@@ -47,7 +47,7 @@ def test_a_mix_that_failed_is_no_failure_of_the_originals_score(tmp_path: Path, 
     assert "BF 1; of mean rates" in page.read_text()
 
 
-def test_other_programs_read_standard_output_and_people_standard_error(reports: Path, capsys: Capture) -> None:
+def test_data_goes_to_standard_output_and_remarks_to_errors(reports: Path, capsys: Capture) -> None:
     write(reports, lost("vae", 3))
     (reports / "torn.json").write_text('{"name": ')
     _, said, errors = run(capsys, reports, "--format", "csv")
@@ -201,9 +201,7 @@ def test_a_job_is_chosen_with_its_solo_launches(three_ways: tuple[Path, Path], c
     assert " 0.900 " in run(capsys, *three_ways, "--table", "interference", "--job", "vae")[1]
 
 
-def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(
-    three_ways: tuple[Path, Path], capsys: Capture
-) -> None:
+def test_targets_are_saved_to_the_named_csv_file(three_ways: tuple[Path, Path], capsys: Capture) -> None:
     path = three_ways[0] / "own.csv"
     assert run(capsys, three_ways[0], "--save-target", path)[0] == 0
     assert targets_named(str(path), three_ways[0]).keys() == {"vae", "cart"}

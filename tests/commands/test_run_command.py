@@ -110,7 +110,7 @@ def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys:
         assert why in call(capsys, *words, *more)[2]
 
 
-def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Suites, capsys: Capture) -> None:
+def test_cells_of_too_many_devices_are_left_out(loose: Suites, capsys: Capture) -> None:
     jobs = [job("echo.py", group="all", args={"--devices": [1, 2, 4, 8]})]
     left_out = "job: cells of --devices 4,8 are left out, as DEVICE_TOTAL is 2."
     words = ["run", "--isolation", "none", "--jobs", loose.jobs(jobs), "--users", 2]
@@ -157,7 +157,7 @@ def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
 
 
 @pytest.mark.v1
-def test_a_launch_that_owns_the_machine_shares_threads_among_its_ranks(v1: Suites) -> None:
+def test_ranks_that_own_the_machine_share_its_threads(v1: Suites) -> None:
     (told,) = echoed(v1, "--uid", 3, group="all")
     assert told["processors"] == sorted(os.sched_getaffinity(0))
     assert told["env"]["OMP_NUM_THREADS"] == str(max(1, len(told["processors"]) // 2))
@@ -177,7 +177,7 @@ def test_without_isolation_thread_counts_stay_the_callers(loose: Suites) -> None
     assert {record["isolation"]["backend"] for record in loose.records()} == {"none"}
 
 
-def test_places_come_from_the_environment_and_from_flags_and_arguments_from_behind_two_dashes(
+def test_output_paths_come_from_the_environment_or_flags(
     loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     folder = loose.folder
@@ -243,7 +243,7 @@ def test_who_is_strict_with_suspects_takes_no_warning() -> None:
             assert suite_run._is_doubtful(record, strict) == (severity in severities), (strict, severity)
 
 
-def test_b_is_slower_over_the_launches_that_count_or_by_the_single_one() -> None:
+def test_b_is_judged_slower_only_by_valid_launches() -> None:
     slower = DuetRatio(0.9, (0.88, 0.92), 9, Verdict.SLOWER)
 
     def launched(uid: int, value: float, invalid: bool = False) -> Record:

@@ -77,7 +77,7 @@ def test_another_users_suite_is_not_said_to_be_stopped(
     assert errors.endswith(f" sudo kill {os.getpid()}\n")
 
 
-def test_a_suite_that_runs_elsewhere_is_not_that_of_this_directory(tmp_path: Path) -> None:
+def test_a_suite_elsewhere_does_not_write_to_this_directory(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with contextlib.closing(Reserve(elsewhere)):

@@ -133,7 +133,7 @@ def test_the_version(capsys: Capture) -> None:
         assert capsys.readouterr() == (f"cotenant {project['version']}\n", "")
 
 
-def test_to_go_on_with_other_work_is_refused_while_another_suite_runs(here: Suites, capsys: Capture) -> None:
+def test_resuming_other_work_is_refused_beside_another_suite(here: Suites, capsys: Capture) -> None:
     jobs = [job(args={"--repeat": 2, "--number": 1})]
     assert here.run(jobs, "--users", 1).returncode == 0
     before = sorted(here.output.iterdir())

@@ -67,7 +67,7 @@ def test_which_size(requests, host):
         requests.clear()
 
 
-def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(requests, host, monkeypatch, capsys):
+def test_a_suite_makes_large_sets_small_unless_full_is_asked(requests, host, monkeypatch, capsys):
     host.accelerators = ("one",)
     monkeypatch.setenv("COTENANT_RUN", "7-1-1")
     assert main(["mnist", "imagenet"]) == 0

@@ -87,7 +87,7 @@ def test_there_are_no_more_workers_than_a_quota_gives_time_of(tmp_path, tiny, mo
     assert seen == [2]
 
 
-def test_what_another_maker_moves_away_between_two_looks_counts_for_nothing(tmp_path, monkeypatch):
+def test_a_file_that_disappears_counts_zero_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "is_file", lambda path: True)
     assert disk.file_size(tmp_path / "gone") == 0
 

@@ -43,7 +43,7 @@ def test_some_users_and_movies_have_most_of_the_ratings():
         assert counts[: len(counts) // 5].sum() > most * counts.sum()
 
 
-def test_pieces_follow_each_other_and_no_user_rates_a_movie_twice(monkeypatch):
+def test_no_user_rates_a_movie_twice_across_pieces(monkeypatch):
     monkeypatch.setattr(ml_20m, "RATINGS_PER_PIECE", 3_000)
     (part,) = ml_20m.recipe(20_000, 5, 700, 1500).files()
     pieces = list(ml_20m.content(part))
@@ -55,7 +55,7 @@ def test_pieces_follow_each_other_and_no_user_rates_a_movie_twice(monkeypatch):
     assert len(np.unique(user)) == 700
 
 
-def test_the_small_set_has_all_users_and_movies_and_fits_its_estimate():
+def test_the_small_set_has_all_movies_and_fits_its_estimate():
     recipe = ml_20m.DATASET.sizes["small"]
     (part,) = recipe.files()
     text = b"".join(ml_20m.content(part))

@@ -66,7 +66,7 @@ def test_a_set_is_fetched_once_and_its_manifest_tells_it_all(real, server, capsy
     assert capsys.readouterr().err == f"bsds500: present (real, all) in {request.folder}\n"
 
 
-def test_a_file_without_a_digest_is_compared_with_what_an_earlier_run_received(real, server, capsys):
+def test_a_file_without_a_digest_must_match_an_earlier_run(real, server, capsys):
     obtain(real("bsds500", "validation"))
     request, first = real("bsds500"), server.files[BSDS]
     server.files[BSDS] = tar({"BSR/BSDS500/data/images/train/1.jpg": jpeg(7)}, "w:gz")
@@ -80,7 +80,7 @@ def test_a_file_without_a_digest_is_compared_with_what_an_earlier_run_received(r
     assert standing(request).sources[0].verified_by == "the sha256 recorded by an earlier run"
 
 
-def test_the_whole_serves_its_half_and_a_half_gives_way_to_the_whole(real, server):
+def test_the_whole_set_replaces_and_serves_its_half(real, server):
     obtain(real(half="validation"))
     assert standing(real()).half == "validation"
     assert sorted(server.paths()) == ["/t10k-images-idx3-ubyte.gz", "/t10k-labels-idx1-ubyte.gz"]
@@ -94,7 +94,7 @@ def test_the_whole_serves_its_half_and_a_half_gives_way_to_the_whole(real, serve
     assert standing(real()).version == 2
 
 
-def test_a_fake_set_gives_way_to_the_real_one_and_never_the_other_way(real, server, capsys):
+def test_a_real_set_replaces_a_fake_one_but_never_vice_versa(real, server, capsys):
     root = real().root
     obtain(fake(root, "full"))
     server.answers["/t10k-labels-idx1-ubyte.gz"] = [status(404)]
@@ -138,7 +138,7 @@ def test_a_persons_own_folder_or_link_is_left_alone(real, server, tmp_path, kind
     assert standing(request).kind == kind
 
 
-def test_what_arrived_is_kept_and_taken_up_also_beside_the_other_half(real, server):
+def test_an_interrupted_download_is_kept_and_resumed(real, server):
     server.answers["/train-images-idx3-ubyte.gz"] = [loopback.cut(100), status(404)]
     with pytest.raises(CotenantError, match="error: 404"):
         obtain(real())
@@ -173,7 +173,7 @@ def test_two_gigabytes_are_the_most_unasked(real, server):
     assert needed_bytes(sized(real(size="full"))) == 0
 
 
-def test_a_disk_that_is_too_small_is_found_before_anything_is_written(real, server, monkeypatch):
+def test_too_small_a_disk_is_found_before_writing(real, server, monkeypatch):
     request = real()
     monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 10)
     with pytest.raises(CotenantError, match=r"mnist \(full\) needs .* has 10 bytes free.*, or ask for --size small\."):
@@ -250,7 +250,7 @@ def test_without_curl_nothing_is_begun(real, monkeypatch):
     assert not real().root.exists()
 
 
-def test_the_mirror_is_tried_first_and_passed_over_where_it_lacks_a_file(real, server):
+def test_the_mirror_is_tried_before_the_original_source(real, server):
     request = real(mirror=server.url("/mirror"))
     theirs = list(server.files)
     places = ("/mirror/mnist", "/mirror")

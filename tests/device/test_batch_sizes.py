@@ -21,7 +21,7 @@ def test_a_line_fits_its_class(zygote: Zygote, line: Line) -> None:
         assert line.share(ended) >= LEAST
 
 
-def test_no_line_is_larger_than_the_vendors_and_most_are_theirs_on_80_gb() -> None:
+def test_no_batch_size_exceeds_that_of_the_vendor() -> None:
     assert all(line.batch_size <= line.most for line in EVERY)
     found = {line.family: line.batch_size for line in EVERY if line.precision == "bf16" and line.gib <= 80}
     # The vendors' 64 images do not fit: ours have objects in them.

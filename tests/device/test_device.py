@@ -28,7 +28,7 @@ def test_its_rules(zygote: Zygote) -> None:
 
 
 @pytest.mark.parametrize(("ci", "end"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
-def test_with_another_build_of_torch_its_tests_are_skipped_but_fail_in_ci(
+def test_another_torch_build_skips_tests_but_fails_in_ci(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, end: type[BaseException]
 ) -> None:
     monkeypatch.setenv("CI", ci)
@@ -45,9 +45,7 @@ def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) ->
     assert ended.out.split() == [str(4096 - contexts_mib - 1024), str(4096 - 500)], ended
 
 
-def test_a_rank_has_the_device_of_its_number_and_more_ranks_than_devices_are_unsupported(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+def test_each_rank_needs_a_device_of_its_own(zygote: Zygote, tmp_path: Path) -> None:
     """The benchmark asks the driver whether MPS serves the device."""
     (tmp_path / "control").touch()
     served = {"NULL_DEVICE_COUNT": "3", "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}
@@ -68,7 +66,7 @@ def test_a_rank_has_the_device_of_its_number_and_more_ranks_than_devices_are_uns
     }
 
 
-def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zygote: Zygote) -> None:
+def test_inherited_switches_that_falsify_rates_are_dropped(zygote: Zygote) -> None:
     """PYTORCH_CUDA_ALLOC_CONF of the environment stays, so that the benchmark asks for no expandable segments."""
     switches = {
         "CUDA_LAUNCH_BLOCKING": "1",

@@ -57,7 +57,7 @@ def run(name: str, case: Case, null: Host, *flags: object) -> list[Record]:
 
 
 @pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
-def test_each_user_has_the_device_and_the_part_that_were_planned(name: str, null: Host) -> None:
+def test_each_user_has_its_planned_device_and_share(name: str, null: Host) -> None:
     case = (FAST | SLOW)[name]
     flags = ("--share", case.seen, "--users", len(case.devices)) if case.seen == "time" else ()
     records = run(name, case, null, *flags)

@@ -54,7 +54,7 @@ def test_products_take_their_modelled_time(zygote: Zygote) -> None:
 
 
 @pytest.mark.slow
-def test_a_host_that_waits_for_a_full_queue_has_issued_when_half_of_it_is_done(zygote: Zygote) -> None:
+def test_a_full_queue_blocks_the_host_until_half_is_done(zygote: Zygote) -> None:
     """These products take little but their launch, slowed so much that few are done before the queue is full.
 
     The host issues the rest when the first half of the queue is done.
@@ -111,7 +111,7 @@ def shared(host: Host, name: str, mode: str, users: int) -> list[float]:
 
 
 @pytest.mark.slow
-def test_a_rate_its_events_its_mfu_and_its_energy_are_those_of_the_model(null: Host) -> None:
+def test_measured_rate_and_energy_match_the_modelled_device(null: Host) -> None:
     def measured() -> list[float]:
         # 26 observations: energy is measured over ten seconds at the least.
         scale, (record,) = launched(null, "modelled", [product(**{"--repeat": 26})], "--users", 1)
@@ -147,9 +147,7 @@ def test_what_users_of_one_device_keep_is_what_it_gave_them(mode: str, users: in
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "scale"), [("flood", 10), ("none", 1)])
-def test_a_flood_of_empty_kernels_takes_half_and_a_user_with_little_to_do_does_not(
-    name: str, scale: int, null: Host
-) -> None:
+def test_only_a_flood_of_kernels_takes_half_of_the_device(name: str, scale: int, null: Host) -> None:
     """With these factors the flood always has work for the device, and the small network of deed `none` has little."""
     other = deed(name, {"--number": 2} | OBSERVED, who=1) | {"env": {"NULL_DEVICE_SCALE": str(scale)}}
     flags = ("--mix", f"product,{name}", "--share", "time", "--users", 2, "--baseline", "whole", "--budget", "5s")

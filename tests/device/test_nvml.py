@@ -85,7 +85,7 @@ def test_no_device_is_found_and_why_is_told(found: dict[str, dict[str, Any]], ho
 
 
 @pytest.mark.slow
-def test_a_bare_run_says_that_a_device_could_not_be_asked_and_takes_processors(null: Host) -> None:
+def test_a_bare_run_uses_processors_if_no_device_answers(null: Host) -> None:
     line = [*null.before, sys.executable, str(ROOT / "run.py"), "--dry", "--name", "toy_reg"]
     variables = null.environment | {"NULL_NVML_INIT": "18"}
     printed = subprocess.run(line, env=variables, capture_output=True, text=True, check=True).stdout
@@ -94,7 +94,7 @@ def test_a_bare_run_says_that_a_device_could_not_be_asked_and_takes_processors(n
     assert "without --jobs the suite is profiles/cpu.json. Run nvidia-smi:" in printed
 
 
-def test_a_lost_board_is_left_out_and_the_others_are_counted_as_cuda_does(found: dict[str, dict[str, Any]]) -> None:
+def test_a_lost_board_is_left_out_of_the_numbering(found: dict[str, dict[str, Any]]) -> None:
     devices = found["a lost board"]["devices"]
     assert [(device["index"], device["pci"]) for device in devices] == [
         (0, "0000:10:00.0"), (1, "0000:11:00.0"), (2, "0000:13:00.0"),

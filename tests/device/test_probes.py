@@ -36,7 +36,7 @@ def test_the_error_against_fp64_is_that_of_the_precision(
     assert (0.0 if (precision, operation) == MAY_BE_EXACT else least) <= error <= most
 
 
-def test_a_step_of_known_length_is_seen_as_long_and_who_waits_is_told(real: Host, record_property: Any) -> None:
+def test_a_step_of_known_length_is_measured_correctly(real: Host, record_property: Any) -> None:
     seen = real.asked("probes", "clock")
     record_property("clock", seen)
     busy, idle = seen["busy"], seen["idle"]
@@ -61,7 +61,7 @@ def test_the_measured_loop_reaches_a_bare_ones_rate(words: list[str], real: Host
     assert found["high"] >= LEAST_OF_BARE, "the whole interval lies below"
 
 
-def test_devices_tell_everything_and_energy_is_what_power_adds_up_to(host: Host, record_property: Any) -> None:
+def test_devices_report_everything_with_consistent_energy(host: Host, record_property: Any) -> None:
     seen = host.asked("probes", "meters", 1 if host.null else 10)
     record_property("meters", seen)
     readings = seen["readings"].values()

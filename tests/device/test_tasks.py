@@ -35,7 +35,7 @@ def test_a_task_computes_as_asked_and_waits_for_nothing(zygote: Zygote, task: st
     assert max(ended.waits) <= WAITING.get(task, {}).get(wanted, 0), "the host waited for the device in a step"
 
 
-def test_recurrent_layers_compute_in_bf16_with_gradients_in_fp32(zygote: Zygote) -> None:
+def test_recurrent_layers_compute_in_bf16_with_fp32_weights(zygote: Zygote) -> None:
     """autocast to bf16 would run cuDNN's layers in fp16. Weights stay one block of memory."""
     ended = zygote.small("time_sequence_prediction/lstm", "--recurrence", "lstm", *BF16)
     observed = ended.record["observed"]

@@ -119,7 +119,7 @@ def test_one_that_fails_is_started_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert (status, len(runner.observations), len(runner.starts)) == (3, 10, 1)
 
 
-def test_one_that_counts_nothing_is_started_once_and_so_is_one_that_cannot_be_measured(tmp_path: Path) -> None:
+def test_only_a_program_that_counted_steps_starts_again(tmp_path: Path) -> None:
     settings = Settings(directory=str(tmp_path), again=True)
     assert not settings.starts_again()
     assert settings.claim()

@@ -141,7 +141,7 @@ def test_where_lines_are_counted_steps_are_not(program: Program) -> None:
     assert program.said() == []
 
 
-def test_an_older_torch_that_cannot_say_whether_it_compiles_is_counted(program: Program) -> None:
+def test_an_older_torch_without_is_compiling_is_counted(program: Program) -> None:
     file = program.site / "torch/__init__.py"
     old = file.read_text().replace('"9"', '"2.1.2+cu121"').replace("is_compiling=lambda: compiling", "")
     file.write_text(old)
@@ -174,7 +174,7 @@ def test_a_torch_in_a_zip_file_is_followed_once(program: Program, tmp_path: Path
     assert (ended.stdout, ended.stderr) == (f"1 {tmp_path}/packed.zip/torch/__init__.py\n", "")
 
 
-def test_the_next_sitecustomize_runs_and_a_program_of_nobody_is_left_alone(program: Program, tmp_path: Path) -> None:
+def test_the_next_sitecustomize_runs_without_our_package(program: Program, tmp_path: Path) -> None:
     (tmp_path / "site/sitecustomize.py").write_text("import builtins; builtins.mark = 7")
     ask = "import sys, sitecustomize; print(mark, sitecustomize.__file__, 'cotenant' in sys.modules)"
     assert program.runs(ask).stdout == f"7 {tmp_path}/site/sitecustomize.py False\n"

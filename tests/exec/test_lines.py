@@ -23,20 +23,20 @@ def counted(counter: Counter, *lines: str) -> list[float | None]:
     return [counter.items(line.encode()) for line in lines]
 
 
-def test_a_line_that_matches_is_one_item_and_a_group_is_a_running_total_that_may_begin_anew() -> None:
+def test_a_line_counts_one_item_and_a_group_a_running_total() -> None:
     assert counted(Counter("^step"), "step 7", "epoch", "step 8") == [1, None, 1]
     assert counted(Counter(r"^step (\d+)"), "step 7", "epoch", "step 9", "x step 10") == [7, None, 2, None]
     assert counted(Counter(r"(\d+) it", items=32), "2 it", "4 it") == [64, 64]
     assert counted(Counter(r"(\d+)/9"), "8/9", "9/9", "9/9", "1/9", "3/9") == [8, 1, 0, 1, 2]
 
 
-def test_nothing_counts_before_the_ready_line_and_a_group_that_is_no_number_counts_nothing() -> None:
+def test_no_line_counts_before_the_ready_line() -> None:
     assert counted(Counter("^step", "^listening"), "step", "listening", "step") == [None, None, 1]
     assert counted(Counter("^step (.*)"), "step one", "step 2") == [None, 2]
     assert counted(Counter(r"^step( \d+)?"), "step", "step 3") == [1, 3]
 
 
-def test_the_total_of_a_program_that_is_started_again_begins_at_zero() -> None:
+def test_the_total_of_a_restarted_program_begins_at_zero() -> None:
     counter, items = Counter(r"^step (\d+)"), list[float | None]()
     for _ in range(3):
         counter.begin()
@@ -71,7 +71,7 @@ class Waited(Told):
         return super().await_go()
 
 
-def test_lines_from_before_go_that_wait_to_be_read_count_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_lines_from_before_go_count_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank of torchrun is in a session of its own, which is not stopped."""
     program = -1
 

@@ -33,7 +33,7 @@ def test_rows_are_the_length_of_the_first_tensor(batch: Any, rows: int) -> None:
     assert rows_of(batch) == rows
 
 
-def test_batches_of_a_step_add_up_and_another_set_counts_where_the_first_feeds_no_more() -> None:
+def test_the_batches_of_one_step_add_up() -> None:
     rows = RowCounter()
     for batches, counted in (
         ([(TRAINING, 4)] * 3, 12),
@@ -68,7 +68,7 @@ class Skips(float):
 
 
 @pytest.mark.parametrize(("of_batches", "skipped"), [(True, 12.0), (False, 2.0)], ids=["rows", "steps"])
-def test_a_step_that_the_device_has_skipped_takes_back_as_much_as_it_was_credited(
+def test_a_skipped_step_takes_back_its_credited_items(
     of_batches: bool, skipped: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.register_at_fork", lambda **calls: None)

@@ -73,7 +73,7 @@ def stepped(runner: Told, count: int, items: float = 1.0, settings: Settings = O
 
 
 @pytest.mark.parametrize(("word", "turns"), [("step", ["turn", "turned"]), ("line", [])])
-def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wait(word: str, turns: list[str]) -> None:
+def test_a_program_counted_by_steps_waits_for_its_warm_up_turn(word: str, turns: list[str]) -> None:
     runner = Told(warms_up_alone=True)
     steps = stepped(runner, 1, word=word)
     assert runner.kinds() == turns[:1]
@@ -82,7 +82,7 @@ def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wa
     assert runner.kinds() == [*turns, "ready"]
 
 
-def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_record() -> None:
+def test_a_program_is_measured_and_then_sends_its_record() -> None:
     runner = Told()
     steps = Steps(runner, Settings(), "row", lambda: {"observed": {}})
     assert runner.work == {"item": "row"}
@@ -140,7 +140,7 @@ def test_a_program_that_ends_early_says_after_how_many_steps(count: int, when: s
     assert f"after {count} lines, {when}" in failed["message"]
 
 
-def test_one_that_is_started_again_says_nothing_and_goes_on_with_the_count(tmp_path: Path) -> None:
+def test_a_program_started_again_continues_the_count(tmp_path: Path) -> None:
     runner = Told()
     steps = stepped(runner, WARM_UP_STEPS + 3, settings=Settings(directory=str(tmp_path), again=True))
     steps.ended()
@@ -191,7 +191,7 @@ class Owner:
         self.param_groups = [{"params": [SimpleNamespace(device=place) for place in places]}]
 
 
-def test_devices_of_weights_are_waited_for_where_another_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_wait_for_every_device_that_holds_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[tuple[Place, ...]] = []
     cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=lambda *of: waited.append(of))
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faults.plant import ROOT, known_faults, place_of
 
 
-def test_the_text_of_each_fault_stands_once_in_the_tree_and_its_tests_exist() -> None:
+def test_the_text_of_each_fault_is_found_in_one_place() -> None:
     faults = known_faults()
     assert len(faults) > 100
     missing = [(one["id"], test) for one in faults for test in one.get("tests", ()) if not (ROOT / test).exists()]

@@ -190,7 +190,7 @@ def test_what_checks_answer() -> None:
     check_golden(Path(__file__).with_name("answers.txt"), "".join(lines))
 
 
-def test_of_a_host_in_good_order_nothing_is_said_and_every_check_knows_a_fault() -> None:
+def test_each_check_finds_its_faults_but_none_on_a_good_host() -> None:
     assert [check.name for check in CHECKS if asked(check).findings] == []
     assert {check.name for check, changes in CASES if asked(check, **changes).findings} == {
         check.name for check in CHECKS
@@ -232,7 +232,7 @@ def test_no_finding_of_a_plan_is_said_twice_or_lost() -> None:
     assert [answers.count(finding) for finding in contiguous.findings] == [1] * len(contiguous.findings)
 
 
-def test_which_versions_are_a_pair_and_the_remedy_of_a_broken_one_is_a_line_for_this_build() -> None:
+def test_matching_versions_of_torchvision_belong_to_torch() -> None:
     pairs = [("2.14.1+cpu", "0.29.2"), ("2.11.0", "0.26.0+cu128"), ("1.13.1", "0.14.1"), ("nightly", "0.30")]
     assert all(belongs(*pair) for pair in [*pairs, ("2.x", "0.1.0"), ("2.14.1", "dev")])
     assert not belongs("2.14.1", "0.26.0")
@@ -253,7 +253,7 @@ def test_what_the_suite_asks_needs_no_isolation() -> None:
     assert len(list(ask_all(EVERY_SUITE, facts))) == len(EVERY_SUITE)
 
 
-def test_what_is_to_be_pasted_names_a_cgroup_whatever_is_in_its_name() -> None:
+def test_pasted_commands_quote_any_cgroup_name() -> None:
     """systemd writes a dash in the name of a unit as `\\x2d`, and any user may name a cgroup of theirs."""
     places = tuple(Path(f"/sys/fs/cgroup/{name}/7-8-9") for name in ("app-a\\x2db.scope", "$(reboot) "))
     (line,) = (

@@ -67,7 +67,7 @@ def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_every_check_is_on_doctors_page_with_the_mark_of_the_suites_own() -> None:
+def test_the_doctor_page_lists_and_marks_every_check() -> None:
     rows = re.findall(r"^\| ([\w/ -]+?)( \*)? \| [^|]+ \|$", OF_DOCTOR, re.MULTILINE)
     found = {name: bool(mark) for name, mark in rows if name not in ("check", "finding", "---")}
     assert found == {check.name: check.every_suite for check in CHECKS}

@@ -200,9 +200,7 @@ def test_a_crash_that_a_script_swallowed_is_no_success(loose: Suites) -> None:
     assert record["message"].endswith("ValueError: an odd batch")
 
 
-def test_a_programs_own_word_is_called_unaudited_wherever_its_number_stands(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unaudited_numbers_are_marked_in_every_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for uid in range(5):
         own = a_launch(uid, told={"part": a_part(audited=False)})
         write_record(tmp_path, own, NOON + timedelta(minutes=uid))

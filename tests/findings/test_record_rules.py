@@ -326,12 +326,12 @@ def test_rules_speak_in_whole_sentences() -> None:
     check_golden(SENTENCES, "".join(lines))
 
 
-def test_rules_are_silent_at_their_borders_and_where_nothing_is_known() -> None:
+def test_rules_stay_silent_at_thresholds_or_without_data() -> None:
     found = [(names, place, rules(made()).keys()) for place, (names, made) in enumerate(SILENT)]
     assert [row for row in found if {*row[0].split()} & row[2]] == []
 
 
-def test_a_warning_that_can_have_moved_a_rate_by_little_is_a_note() -> None:
+def test_a_warning_with_a_small_effect_on_a_rate_becomes_a_note() -> None:
     """An effect beyond both 2 % and half the interval makes a warning, and so does an unknown effect."""
     found = [warning("It was disturbed.", "Wait.", rule="disturbed", effect=effect) for effect in (0.019, 0.021, None)]
     wide = {"observations": observed([500.0, 540.0] * 12), "skip": 0}
@@ -345,7 +345,7 @@ def test_a_warning_that_can_have_moved_a_rate_by_little_is_a_note() -> None:
         assert weighed.findings[0].severity == severity
 
 
-def test_too_few_for_a_budget_is_mended_by_the_budget_and_a_batch_longer_than_it_is_named_alone() -> None:
+def test_few_observations_in_a_budget_ask_for_a_larger_budget() -> None:
     alone = rules(of.budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0))["budget"]
     assert alone.severity == "info"
     assert alone.sentence.endswith("1 of 600 batches. They took 7.3 s.")
@@ -356,7 +356,7 @@ def test_too_few_for_a_budget_is_mended_by_the_budget_and_a_batch_longer_than_it
     assert rules(of.durations(1, 1))["few_observations"].remedy.startswith("Use a larger --repeat")
 
 
-def test_what_would_enable_meters_is_said_once_for_all_it_enables() -> None:
+def test_each_requirement_of_absent_meters_is_named_once() -> None:
     record = of.unmeasured({"packages": "a launch alone"}, ["pids_refused", "pids", "throttled_ns"])
     assert rules(record)["meters_absent"].remedy == (
         "They would need a launch alone (packages); the v1 controller pids (pids, pids_refused)."

@@ -66,7 +66,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -> None:
+def test_each_node_is_told_its_rank_and_node_0_is_kept(place: Path) -> None:
     (place / "out").mkdir()
     for name in ("cotenant.journal", "s.a.R0.D0.json", "other.txt"):
         (place / "out" / name).write_text("{}")
@@ -163,7 +163,7 @@ def test_the_command_sends_its_flags_and_its_job_file(
     assert [order.words[at + 1] for at, word in enumerate(order.words) if word == "--jobs"][-1] == "mine.json"
 
 
-def test_a_cluster_without_so_many_nodes_and_one_without_ray_are_sentences(
+def test_too_few_ray_nodes_or_a_missing_ray_is_explained(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     with pytest.raises(CotenantError, match="Of the Ray cluster 1 nodes answer, not 2"):

@@ -50,7 +50,7 @@ def run(
     return status, out, errors.splitlines()
 
 
-def test_records_of_all_nodes_come_and_a_lost_or_failed_one_is_named(
+def test_records_of_all_nodes_arrive_and_failed_nodes_are_named(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     for name in ("n1", "n3"):
@@ -80,7 +80,7 @@ def test_records_of_all_nodes_come_and_a_lost_or_failed_one_is_named(
     assert cluster.orders["n1"].files == {"mine.json": JOBS.encode()}
 
 
-def test_all_nodes_that_pass_are_status_0_and_a_shipped_suite_is_not_sent(
+def test_a_shipped_suite_is_not_sent_and_success_is_status_0(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     cluster = LocalCluster(("n1",))
@@ -116,7 +116,7 @@ def test_a_runner_says_why_nothing_runs_and_ends_what_does(tmp_path: Path, monke
     assert runner.news(0.0)[1] not in (None, 0)
 
 
-def test_a_record_that_the_runner_sets_aside_at_this_moment_is_no_lost_node(tmp_path: Path) -> None:
+def test_a_record_that_vanishes_while_read_is_skipped(tmp_path: Path) -> None:
     runner = NodeRunner()
     runner._folder = tmp_path
     (tmp_path / "output").mkdir()

@@ -112,7 +112,7 @@ def records(out: Path, node: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_completes_it(cluster: Cluster) -> None:
+def test_a_resumed_fleet_completes_only_the_node_that_died(cluster: Cluster) -> None:
     jobs, out = cluster.folder / "sums.json", cluster.folder / "out"
     suite = [job("sums.py", "--repeat", 10, "--number", 3, "--sleep", 0.1, name=name) for name in JOBS]
     jobs.write_text(json.dumps(suite))
@@ -139,7 +139,7 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
 
 
 @pytest.mark.slow
-def test_one_job_over_three_nodes_ends_when_one_dies_or_at_ctrl_c_and_goes_on(cluster: Cluster) -> None:
+def test_a_job_over_three_nodes_ends_on_node_loss_and_resumes(cluster: Cluster) -> None:
     jobs, out = cluster.folder / "both.json", cluster.folder / "out"
     suite = [job("ddp.sh", name=name, group="all", args={"--repeat": 40, "--number": 200}) for name in ("a", "b")]
     jobs.write_text(json.dumps(suite))

@@ -38,7 +38,7 @@ def test_only_what_a_run_is_called_is_a_name(text: str) -> None:
     assert name is None or str(name) == text
 
 
-def test_our_own_run_is_alive_and_that_of_an_earlier_process_of_our_number_a_zombie_and_who_has_ended_are_dead(
+def test_only_a_living_process_of_the_same_start_is_alive(
     dead_run: RunName,
 ) -> None:
     name = RunName()
@@ -84,9 +84,7 @@ def test_start_ticks_are_the_processs_start() -> None:
         assert before - 1 <= (start_ticks(process.pid) or 0) <= after + 1
 
 
-def test_a_command_with_brackets_and_blanks_is_read_past_and_a_process_may_be_hidden_or_just_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_start_time_is_read_past_brackets_in_a_command_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     strange = tmp_path / ") Z 1 (\udcff"
     strange.symlink_to("/bin/sleep")
     with subprocess.Popen([strange, "1000"]) as process:

@@ -141,7 +141,7 @@ def test_on_v1_the_remedy_is_that_of_v1(
 
 
 @pytest.mark.parametrize(("job", "container"), [("7", ""), ("", "Docker"), ("", "Kubernetes")])
-def test_inside_a_job_or_a_container_the_remedy_is_not_the_hosts(
+def test_the_remedy_fits_a_slurm_job_or_a_container(
     job: str, container: str, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Root in a container is not told to run as root, nor a user in a job to have a base made that no job may enter."""
@@ -235,7 +235,7 @@ def test_a_bad_base_is_an_error_whatever_was_asked(mounts: Mounts) -> None:
         (UnkillableError("processes 7 cannot be killed"), "The run could not be ended: processes 7", "ps -o"),
     ],
 )
-def test_a_refusal_of_the_kernel_and_a_process_that_outlives_the_run_have_remedies_of_their_own(
+def test_kernel_refusals_and_surviving_processes_have_remedies(
     error: NotIsolatedError, sentence: str, remedy: str
 ) -> None:
     with pytest.raises(IsolationError) as caught, isolation_errors():

@@ -33,7 +33,7 @@ def test_words_of_modes() -> None:
         share_mode("mig")
 
 
-def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
+def test_device_parts_are_equal_and_leave_room_for_contexts() -> None:
     for users in (1, 2, 4, 8):
         memory = (16 * GIB - users * CONTEXT_BYTES) // users
         assert parts(users, "time", device(0)) == [DeviceShare(ShareMode("time"), users, 1 / users, memory)] * users
@@ -51,7 +51,7 @@ def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
     assert parts(2, "time", silent)[0].memory_bytes == 0
 
 
-def test_parts_and_contexts_with_their_libraries_fit_what_cuda_gives_of_an_h100() -> None:
+def test_parts_and_contexts_fit_the_memory_of_an_h100() -> None:
     for users in (2, 4, 8):
         (memory,) = {part.memory_bytes for part in parts(users, "time", replace(device(0), memory_bytes=81008 << 20))}
         assert 0 <= (81008 << 20) - users * (memory + (800 << 20)) < users

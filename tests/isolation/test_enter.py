@@ -67,7 +67,7 @@ def test_without_a_runner_and_without_its_word_nothing_runs(tmp_path: Path, monk
     assert not (tmp_path / "ran").exists()
 
 
-def test_nothing_runs_before_the_word_and_every_procs_file_gets_a_zero(tmp_path: Path) -> None:
+def test_nothing_runs_before_release_and_procs_files_get_zero(tmp_path: Path) -> None:
     files = tuple(tmp_path / name for name in ("a", "b"))
     for file in files:
         file.write_text("x")
@@ -115,7 +115,7 @@ def test_words_and_variables_arrive_as_they_are() -> None:
         }
 
 
-def test_a_child_of_ours_in_a_session_of_its_own_with_no_descriptor_but_its_own() -> None:
+def test_a_child_has_its_own_session_and_no_extra_descriptors() -> None:
     look = ["sh", "-c", "echo $PPID; ps -o sid= -p $$; exec ls /proc/self/fd"]
     with started(FREE, "sleep", "1000") as neighbour, started(FREE, *look) as entering:
         assert neighbour.says() == "in"
@@ -182,7 +182,7 @@ def mounting() -> None:
 
 
 @pytest.mark.usefixtures("mounting")
-def test_each_has_a_dev_shm_of_its_own_and_this_machines_mounts_stay_as_they_are() -> None:
+def test_each_child_has_its_own_dev_shm_and_host_mounts_stay() -> None:
     before, name = Path("/proc/self/mountinfo").read_text(), f"cotenant-test-{os.getpid()}"
     entry = entry_of(slice_of(0, OWN, memory_bytes=3 * MIB))
     assert entry.shm_bytes == 3 * MIB

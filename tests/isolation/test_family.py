@@ -34,7 +34,7 @@ def test_a_process_is_read_with_all_its_threads() -> None:
     assert 0 < used_ns <= own_ns + 1_000_000
 
 
-def test_children_that_come_and_go_count_once_whether_they_were_seen_or_not() -> None:
+def test_processor_time_of_ended_children_counts_once() -> None:
     """One family looks all the time, the other one only at the end."""
     line = [sys.executable, "-I", "-S", "-c", RESTARTS]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
@@ -114,7 +114,7 @@ print("held")
 """
 
 
-def test_adopted_orphans_are_held_still_and_counted_and_those_of_other_programs_are_not() -> None:
+def test_only_own_adopted_orphans_are_held_still_and_counted() -> None:
     """One without a marker is of its leader's session, another one of its own session has the marker."""
     ended = in_python(ADOPTED)
     assert ended.stdout == "held\n", ended.stderr

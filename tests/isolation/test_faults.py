@@ -194,7 +194,7 @@ def test_what_an_older_kernel_does_not_count_is_named(v2_kernel: FakeV2) -> None
     assert set(live.counters().uncounted()) == {*stalls, "memory_peak_bytes", "pids_peak", "pids_refused"}
 
 
-def test_processes_that_survive_are_named_and_none_is_killed_by_the_number_0(
+def test_surviving_processes_are_named_and_pid_0_is_not_killed(
     either: FaultyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 is a process of another PID namespace: to kill(2) it would be our own group."""
@@ -218,9 +218,7 @@ def test_processes_that_survive_are_named_and_none_is_killed_by_the_number_0(
     assert frozen.read_text().strip() in ("THAWED", "0")
 
 
-def test_a_run_in_a_pid_namespace_that_cannot_be_seen_is_left_alone(
-    either: FaultyFiles, run_elsewhere: RunName
-) -> None:
+def test_a_run_in_an_invisible_pid_namespace_is_left_alone(either: FaultyFiles, run_elsewhere: RunName) -> None:
     """Between two launches its cgroups are empty, and nothing shows whether its runner lives."""
     run = either.at("memory").parent.with_name(str(run_elsewhere))
     run.mkdir(parents=True)

@@ -69,7 +69,7 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_the_second_is_told_who_holds_it_and_the_way_is_free_after_a_kill(path: Path) -> None:
+def test_a_refused_suite_is_told_which_process_holds_the_lock(path: Path) -> None:
     before = datetime.now() - timedelta(seconds=2)
     with holder(path) as process:
         descriptors = len(list(Path("/proc/self/fd").iterdir()))
@@ -95,7 +95,7 @@ def test_a_holder_that_has_just_gone_is_a_number(dead_run: object) -> None:
     assert lock.described_holder(pid) == f"pid {pid}"
 
 
-def test_release_frees_and_may_be_repeated_and_a_child_does_not_hold_it_on(path: Path) -> None:
+def test_release_frees_the_lock_even_while_a_child_lives(path: Path) -> None:
     first, second = SuiteLock(path), SuiteLock(path)
     first.acquire()
     with pytest.raises(CotenantError, match=f"pid {os.getpid()}, "):
@@ -123,7 +123,7 @@ def test_a_place_that_cannot_be_opened(path: Path, tmp_path: Path) -> None:
     take_and_release(tmp_path / "pipe")
 
 
-def test_everybody_may_read_what_we_make_whatever_our_umask_and_what_was_there_keeps_its_mode(path: Path) -> None:
+def test_a_new_lock_file_is_readable_by_all_whatever_the_umask(path: Path) -> None:
     before = os.umask(0o077)
     try:
         take_and_release(path)

@@ -229,7 +229,7 @@ def test_devices_that_are_unlike_are_named() -> None:
     assert made.whole_device == ""
 
 
-def test_the_model_of_whole_devices_is_known_if_all_are_alike_and_nobody_shares_one() -> None:
+def test_the_whole_device_model_is_known_only_if_none_is_shared() -> None:
     host = machine(devices=(device(0), device(1)))
     assert [plan(host, tenants).whole_device for tenants in (1, 2, 4)] == ["V100", "V100", ""]
 
@@ -253,7 +253,7 @@ def test_who_shares_processors_has_memory_of_its_own() -> None:
     assert str(plan(machine(cores=1), 1)) == "1 user: processors 0, 62.08 GiB"
 
 
-def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts_of_its_memory() -> None:
+def test_tenants_of_a_slice_share_processors_and_split_memory() -> None:
     alone, made = (plan(machine(cores=4, memory_bytes=17 * GIB), users, slices=2) for users in (2, 4))
     assert made.parts == alone.parts == ((0, 1), (2, 3))
     assert [piece.processors for piece in made.slices] == [(0, 1), (0, 1), (2, 3), (2, 3)]
@@ -279,7 +279,7 @@ def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts
             plan(machine(cores=4), users, slices=slices)
 
 
-def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_or_part() -> None:
+def test_a_whole_machine_launch_has_a_rank_per_device_or_part() -> None:
     for host, users, ranks in [(machine(cores=2), 4, 2), (machine(cores=2), 3, 1), (machine(), 3, 3), (TWO, 4, 2)]:
         assert ranks_of_all(host, plan(host, users)) == ranks
 

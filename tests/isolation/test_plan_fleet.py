@@ -81,7 +81,7 @@ def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], tmp
     assert all(finding.sentence.endswith(".") for finding in made.findings), reason
 
 
-def test_the_memory_of_equal_nodes_is_all_but_the_reserve_and_that_of_a_container_its_limit(tmp_path: Path) -> None:
+def test_slices_of_equal_nodes_fill_memory_up_to_the_reserve(tmp_path: Path) -> None:
     machine = fleet.nps4(tmp_path)
     made = plan(machine, 8)
     assert made.reserve_bytes == machine.memory_bytes * 3 // 100
@@ -105,7 +105,7 @@ def test_all_nodes_memory_on_request(tmp_path: Path) -> None:
     assert made.findings == ()
 
 
-def test_instances_are_shown_by_their_own_names_and_the_remedy_for_several_counts_them_all(tmp_path: Path) -> None:
+def test_mig_instances_are_shown_by_their_own_names(tmp_path: Path) -> None:
     host = fleet.mig(tmp_path)
     shown = [visible_variables(piece.accelerators)["CUDA_VISIBLE_DEVICES"] for piece in plan(host, 7).slices]
     assert shown == [f"MIG-{i}" for i in range(7)]

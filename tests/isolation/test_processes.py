@@ -73,9 +73,7 @@ def test_kill_meets_grandchildren_that_have_another_parent(run: str, tmp_path: P
     assert marked(run) == []
 
 
-def test_a_process_that_was_unseen_for_a_moment_is_killed_and_one_that_cannot_be_killed_is_named(
-    run: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_unseen_for_a_moment_is_still_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, number: int) -> None:
         raise PermissionError
 
@@ -91,7 +89,7 @@ def test_a_process_that_was_unseen_for_a_moment_is_killed_and_one_that_cannot_be
         assert process.wait(HANG_S) == -signal.SIGKILL
 
 
-def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_reuses_a_dead_ones_number_is_not_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with sleeper() as stranger:
         found = [[stranger.pid], [], []]
         monkeypatch.setattr(processes, "marked", lambda *who: found.pop(0))
@@ -115,7 +113,7 @@ def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
 
 
 @pytest.mark.v1
-def test_sweep_ends_what_a_dead_run_left_frozen_below_another_base(dead_run: RunName) -> None:
+def test_sweep_ends_a_dead_runs_process_frozen_in_another_base(dead_run: RunName) -> None:
     """The freezer of cgroup v1 keeps SIGKILL until a thaw."""
     if not has_v1():
         pytest.skip("v1 cgroups cannot be made here")
@@ -154,20 +152,20 @@ def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
         assert stopped.wait(HANG_S) == -signal.SIGKILL
 
 
-def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:
+def test_a_runner_started_inside_a_tenant_does_not_end_itself(run: str) -> None:
     program = f"from cotenant.isolation.processes import kill_marked; kill_marked('{run}')"
     said = in_python(program, environment=environment(run))
     assert (said.returncode, said.stderr) == (0, "")
 
 
-def test_sweep_ends_what_a_dead_run_left_in_a_pid_namespace_of_its_own(dead_run: RunName, tmp_path: Path) -> None:
+def test_sweep_ends_a_dead_runs_process_in_a_pid_namespace(dead_run: RunName, tmp_path: Path) -> None:
     with in_its_own_namespace(tmp_path / "up", {RUN_VARIABLE: str(dead_run)}) as inner:
         assert marked(str(dead_run)) == [inner]
         assert str(dead_run) in sweep_marked()
         assert is_dead(inner)
 
 
-def test_a_runner_in_a_namespace_below_ours_is_known_by_its_number_there(tmp_path: Path) -> None:
+def test_a_runner_in_a_child_namespace_is_known_by_its_number(tmp_path: Path) -> None:
     with in_its_own_namespace(tmp_path / "up") as inner:
         name = RunName(1, start_ticks(inner) or 0, pid_namespace(inner))
         assert name.is_elsewhere
@@ -220,13 +218,13 @@ print("ended")
 """
 
 
-def test_daemons_without_a_marker_end_and_who_was_there_before_lives() -> None:
+def test_unmarked_daemons_end_but_earlier_processes_live() -> None:
     """In a process of its own: a subreaper stays one, and the test run has children enough."""
     ended = in_python(ORPHANS)
     assert ended.stdout == "ended\n", ended.stderr
 
 
-def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(run: str, tmp_path: Path) -> None:
+def test_a_family_has_session_marked_and_descended_processes(run: str, tmp_path: Path) -> None:
     """The first leader's variables are kept, and the second's are cleared."""
     files = [tmp_path / "kept", tmp_path / "cleared"]
     lines = [[sys.executable, "-c", FAMILY, str(file)] for file in files]

@@ -98,7 +98,7 @@ def test_every_refusal_is_a_sentence_or_a_named_loss(
     "number", [errno.EBUSY, *(pytest.param(one, marks=pytest.mark.slow) for one in (errno.EACCES, errno.ENOENT))]
 )
 @pytest.mark.parametrize("phase", ["kill", "remove", "close", "sweep"])
-def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
+def test_every_refusal_during_cleanup_is_explained_or_harmless(
     phase: str, number: int, make_kernel: Make, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a process inside that ends when it is killed; whatever failed, nothing is left after a second attempt."""
@@ -152,7 +152,7 @@ def test_what_cannot_be_removed_is_named_and_the_rest_goes(number: int, kernel: 
     assert [path for path in kernel.directories() if path.name == "t0"] == [held]
 
 
-def test_processes_that_cannot_be_listed_are_a_sentence_and_a_cgroup_that_goes_meanwhile_has_none(
+def test_a_failure_to_list_processes_is_explained(
     kernel: FakeKernel,
 ) -> None:
     live = kernel.opened().create(PLANNED)

@@ -69,7 +69,7 @@ def asked(tmp_path: Path) -> list[str]:
     return words.read_text().splitlines() if words.exists() else []
 
 
-def test_where_no_subtree_is_delegated_the_run_starts_again_and_uses_v2(mounts: Mounts, tmp_path: Path) -> None:
+def test_without_a_delegated_subtree_the_run_restarts_under_v2(mounts: Mounts, tmp_path: Path) -> None:
     for isolation in ("auto", "require", "v2"):
         chosen = choose_backend(isolation, mounts, None)
         assert isinstance(chosen.backend, V2)
@@ -101,7 +101,7 @@ def test_without_cpusets_for_users_it_serves_in_part(mounts: Mounts, tmp_path: P
         ("", False),
     ],
 )
-def test_a_user_divides_a_unit_that_the_users_manager_has_delegated(
+def test_a_user_divides_a_unit_delegated_by_the_users_manager(
     said: str, divides: bool, mounts: Mounts, tmp_path: Path
 ) -> None:
     """A manager of systemd 252 leaves no mark, and every cgroup below it can be written by its user."""
@@ -120,7 +120,7 @@ def test_a_user_divides_a_unit_that_the_users_manager_has_delegated(
     assert bool(asked(tmp_path)) == (not divides)
 
 
-def test_after_the_script_and_before_the_new_login_the_remedy_is_to_log_in_again(
+def test_after_the_setup_script_the_remedy_is_to_log_in_again(
     mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cgroup" / MANAGER / "cgroup.controllers").write_text("cpu memory pids")
@@ -135,7 +135,7 @@ def test_after_the_script_and_before_the_new_login_the_remedy_is_to_log_in_again
     assert "cgroup_setup.sh" not in remedy
 
 
-def test_a_failing_systemd_run_is_told_and_the_run_goes_on_without_it(serve: Serve, mounts: Mounts) -> None:
+def test_auto_isolation_survives_a_failing_systemd_run(serve: Serve, mounts: Mounts) -> None:
     serve(FAILS)
     chosen = choose_backend("auto", mounts, None)
     assert chosen.backend.name == "affinity"
@@ -149,7 +149,7 @@ def test_a_failing_systemd_run_is_told_and_the_run_goes_on_without_it(serve: Ser
         assert caught.value.exit_status == EXIT_NOT_ISOLATED
 
 
-def test_one_that_does_not_answer_is_not_there_or_cannot_be_executed(
+def test_an_unusable_systemd_run_is_refused_with_the_reason(
     serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve("exec sleep 1000")
@@ -235,7 +235,7 @@ sys.exit(int(sys.argv[1]))
 """
 
 
-def test_the_same_command_line_starts_again_once_and_signals_reach_it_inside(serve: Serve, tmp_path: Path) -> None:
+def test_a_command_restarts_once_and_signals_reach_it(serve: Serve, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     line = [sys.executable, "-S", str(program), "7", "two words"]

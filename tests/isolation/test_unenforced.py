@@ -58,7 +58,7 @@ def test_nothing_is_claimed(backend: Backend) -> None:
     type(backend)().close()
 
 
-def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is(backend: Backend) -> None:
+def test_affinity_binds_a_tenant_and_none_leaves_it_unchanged(backend: Backend) -> None:
     entries = {"affinity": SliceEntry(processors=OWN[-1:], set_affinity=True), "none": SliceEntry()}
     live = backend.create(slice_of(0, OWN[-1:]))
     assert dataclasses.replace(live.entry, shm_bytes=0) == entries[backend.name]
@@ -67,7 +67,7 @@ def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is(backend: 
 
 
 @BY_EITHER
-def test_a_tenant_is_stopped_and_killed_with_all_that_it_has_forked_and_its_neighbour_goes_on(backend: Backend) -> None:
+def test_a_tenant_is_stopped_and_killed_with_all_descendants(backend: Backend) -> None:
     first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
     assert first.held_by == "stopped"
     # The child would not listen to SIGTERM.
@@ -111,7 +111,7 @@ for _ in range(3):
 """
 
 
-def test_a_tenant_is_moved_with_every_thread_while_it_is_stopped_and_none_leaves_it(backend: Backend) -> None:
+def test_affinity_moves_a_stopped_tenant_with_every_thread(backend: Backend) -> None:
     live = backend.create(slice_of(0, OWN[:1]))
     with started(live.entry, sys.executable, "-c", THREADS, environment=environment(0)) as one:
         one.go()
@@ -135,9 +135,7 @@ def threads() -> list[int]:
 
 
 @BY_EITHER
-def test_who_waits_for_a_child_that_is_stopped_before_it_is_another_program_is_still(
-    backend: Backend, tmp_path: Path
-) -> None:
+def test_a_parent_waiting_in_vfork_counts_as_frozen(backend: Backend, tmp_path: Path) -> None:
     """vfork(2) has its caller wait in the kernel, where no signal to stop reaches it."""
     source, program = tmp_path / "v.c", tmp_path / "v"
     source.write_text("#include <unistd.h>\nint main(void) { if (!vfork()) for (;;) usleep(1000); return 0; }\n")

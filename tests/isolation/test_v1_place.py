@@ -12,7 +12,7 @@ from cotenant.isolation.v1 import V1
 from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, reason
 
 
-def test_controllers_that_are_mounted_together_are_one_directory_and_those_that_are_not_are_done_without(
+def test_controllers_mounted_together_are_one_directory(
     make_kernel: Make,
 ) -> None:
     kernel = make_kernel("cpuset", "memory")
@@ -26,9 +26,7 @@ def test_controllers_that_are_mounted_together_are_one_directory_and_those_that_
     assert kernel.directories() == []
 
 
-def test_a_wanted_controller_that_was_not_delegated_is_done_without(
-    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_controller_that_was_not_delegated_is_left_out(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: path != kernel.mounts["pids"])
     assert kernel.backend().probe() is None
     backend = kernel.opened()
@@ -37,7 +35,7 @@ def test_a_wanted_controller_that_was_not_delegated_is_done_without(
     assert not (kernel.mounts["pids"] / BASE).exists()
 
 
-def test_quotas_above_count_where_the_slice_has_no_cpu_controller(kernel: FakeKernel, tmp_path: Path) -> None:
+def test_outer_quotas_count_if_a_slice_has_no_cpu_controller(kernel: FakeKernel, tmp_path: Path) -> None:
     for level, (times, throttled_ns) in {tmp_path: (1, 10), tmp_path / "own": (2, 200)}.items():
         level.mkdir(exist_ok=True)
         (level / "cpu.stat").write_text(f"nr_periods 9\nnr_throttled {times}\nthrottled_time {throttled_ns}\n")

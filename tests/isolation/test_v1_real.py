@@ -75,9 +75,7 @@ def test_an_independent_witness_reads_the_same(opened: V1, pair: Pair, v1_mounts
             assert memory.tasks == [shim.process.pid]
 
 
-def test_processors_outside_the_parent_are_refused_with_the_file(
-    opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str
-) -> None:
+def test_processors_outside_the_parent_are_refused(opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str) -> None:
     parent = v1_mounts["cpuset"] / v1_base / str(RunName())
     (parent / "cpuset.cpus").write_text(str(pair[0].processors[0]))
     with pytest.raises(NotIsolatedError, match=r"on writing '\d+': '.*/t1/cpuset.cpus'"):
@@ -131,7 +129,7 @@ def test_kill_ends_everything(
     assert directories(v1_mounts, f"{v1_base}/{RunName()}/t0") == []
 
 
-def test_a_slice_in_use_is_not_removed_and_nothing_forks_while_it_is_killed(
+def test_a_slice_in_use_is_not_removed_but_killed_while_frozen(
     opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
@@ -212,9 +210,7 @@ def test_open_sweeps_a_dead_run_and_leaves_a_live_one(
     assert directories(v1_mounts, v1_base) == []
 
 
-def test_a_run_in_another_pid_namespace_is_swept_when_it_has_ended(
-    v1_mounts: Mounts, v1_base: str, tmp_path: Path
-) -> None:
+def test_an_ended_run_in_another_pid_namespace_is_swept(v1_mounts: Mounts, v1_base: str, tmp_path: Path) -> None:
     """As of a container with which we share the base: its runner has another number here, and no slice for now."""
     backend = V1(v1_mounts, v1_base)
     with in_its_own_namespace(tmp_path / "up") as inner:

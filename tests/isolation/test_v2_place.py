@@ -193,7 +193,7 @@ def test_a_dead_run_is_swept_wherever_it_lived(v2_kernel: FakeV2, dead_run: RunN
         assert [path.name for path in place.iterdir() if path.is_dir()] == ["some-thing"]
 
 
-def test_a_dead_run_of_our_name_that_another_user_has_made_is_let_alone(
+def test_another_users_dead_run_is_left_alone(
     v2_kernel: FakeV2, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = v2_kernel.own.parent / "theirs" / HOME
@@ -205,7 +205,7 @@ def test_a_dead_run_of_our_name_that_another_user_has_made_is_let_alone(
     assert v2_kernel.place_of(STRANGER) == [home / str(dead_run) / LEAF]
 
 
-def test_the_leaf_of_a_runner_shows_its_end_where_nothing_else_does(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
+def test_an_unseen_runners_end_shows_in_its_leaf_cgroup(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
     run = v2_kernel.own / HOME / str(run_elsewhere)
     (run / LEAF).mkdir(parents=True)
     v2_kernel.enter(run / LEAF, 0)
@@ -243,7 +243,7 @@ def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -
     assert is_as_before(v2_kernel)
 
 
-def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: FakeV2) -> None:
+def test_all_slices_are_killed_before_the_first_wait(v2_kernel: FakeV2) -> None:
     backend, _ = two_inhabited(v2_kernel)
     v2_kernel.calls.clear()
     clear(backend.location(), v2_kernel.run.name)
@@ -271,7 +271,7 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
     assert (second / "cgroup.procs").read_text().strip() == ""
 
 
-def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
+def test_close_returns_shell_processes_and_ends_the_runs_own(
     v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the reaper finds the leaf of a runner that was killed: its shell's children are nobody's but the shell's."""
@@ -286,9 +286,7 @@ def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
     assert is_as_before(v2_kernel)
 
 
-def test_who_does_not_leave_is_named_and_one_of_another_namespace_cannot_be_moved(
-    v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_does_not_leave_is_named(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number 0 would move ourselves."""
     monkeypatch.setattr("cotenant.isolation.v2tree.LEAVE_WAIT_S", 0.01)
     backend = v2_kernel.opened()

@@ -119,7 +119,7 @@ def as_user(user: int, function: Callable[[], Any]) -> Any:
     return json.loads(answer)
 
 
-def test_a_stranger_is_closed_without_a_word_and_costs_nobody_anything(tmp_path: Path) -> None:
+def test_a_stranger_is_disconnected_silently_without_harm(tmp_path: Path) -> None:
     assert outcomes(attacked(tmp_path, every_attack)) == ["completed", "completed"]
 
 
@@ -129,7 +129,7 @@ def test_nor_does_it_where_an_ordinary_user_runs_the_launch() -> None:
         assert as_user(NOBODY, lambda: outcomes(attacked(folder, every_attack))) == ["completed", "completed"]
 
 
-def test_a_tenant_that_connects_to_a_neighbours_socket_loses_its_own_place(tmp_path: Path) -> None:
+def test_a_tenant_on_a_neighbours_socket_loses_its_own_place(tmp_path: Path) -> None:
     result = attacked(tmp_path, lambda path: None, deed=INTRUDES)
     assert outcomes(result) == ["failed", "aborted"]
     assert "has connected to the socket of user 1" in result.tenants[0].message
@@ -152,7 +152,7 @@ s.recv(1) if len(sys.argv) > 3 else time.sleep(0.2)
 
 
 @pytest.mark.parametrize("words", [HELLO, HELLO + GARBAGE["not-json"], HELLO + b'{"kind":"failed",%s}\n'])
-def test_a_marker_that_anybody_can_carry_gives_way_to_the_tenants_own_process(tmp_path: Path, words: bytes) -> None:
+def test_a_forged_marker_gives_way_to_the_tenants_own_process(tmp_path: Path, words: bytes) -> None:
     """Nothing that it says is the tenant's: neither its failure, nor its nonsense, nor its hello."""
     said = words.replace(b"%s", b'"outcome":"failed","message":"not me"')
     environment = {"COTENANT_RUN": RUN, "COTENANT_TENANT": "1"}
@@ -191,9 +191,7 @@ def sleepers() -> Iterator[list[int]]:
         yield made
 
 
-def test_whose_a_process_is_its_session_and_ancestors_say_and_then_its_slice(
-    tmp_path: Path, sleepers: list[int]
-) -> None:
+def test_session_and_ancestry_decide_ownership_before_the_slice(tmp_path: Path, sleepers: list[int]) -> None:
     first, second = (tenant_of(index, pid) for index, pid in enumerate(sleepers))
     user = os.geteuid()
     assert claim(first, [first, second], sleepers[0], user) is Claim.OWN

@@ -157,7 +157,7 @@ def test_a_second_process_is_refused_while_the_first_lives(tmp_path: Path) -> No
     assert (tmp_path / "second").read_text().count("refused this process: a second hello as rank 0") == 6
 
 
-def test_a_child_that_holds_the_connection_of_an_earlier_start_keeps_nobody_out(tmp_path: Path) -> None:
+def test_a_child_holding_an_earlier_connection_blocks_no_start(tmp_path: Path) -> None:
     is_whole(beside(tmp_path, program(end="if os.fork() == 0: time.sleep(30)")))
 
 
@@ -199,14 +199,14 @@ time.sleep(30)
 """
 
 
-def test_a_neighbour_that_connects_between_two_starts_loses_its_own_place(tmp_path: Path) -> None:
+def test_a_neighbour_connecting_between_starts_loses_its_place(tmp_path: Path) -> None:
     result = beside(tmp_path, program(begin=GAP), neighbour=program(end=f"exec({INTRUDES!r})"))
     is_whole(result)
     assert "has connected to the socket of user 0" in result.tenants[1].message
 
 
 @pytest.mark.parametrize("name", ["not-json", "record"])
-def test_a_later_start_that_speaks_nonsense_fails_as_a_first_one_does(tmp_path: Path, name: str) -> None:
+def test_a_later_start_that_sends_garbage_fails_like_the_first(tmp_path: Path, name: str) -> None:
     joined = f"if start == 2:\n    runner._send({GARBAGE[name]!r})\n    time.sleep(30)"
     result = beside(tmp_path, program(joined=joined))
     assert outcomes(result) == ["failed", "completed"]

@@ -63,9 +63,7 @@ def test_tenants_go_on_alone_one_after_the_other(turning: Turning, monkeypatch: 
         assert result.gos[index].together.given.repeat == 9
 
 
-def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
-    turning: Turning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_freezer_only_the_first_user_runs_alone(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UnenforcedSlice, "held_by", None)
     monkeypatch.setattr(alone, "QUICK_KEPT_S", 0.2)
     result = turning.launch(*COUNTED, design=AllAtOnce(WHY))
@@ -74,9 +72,7 @@ def test_one_alone_needs_no_freezer_and_of_several_the_first_has_its_turn(
     assert went_on(result).missed == {1: "nothing here can hold it still until no other user runs"}
 
 
-def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
-    turning: Turning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_turn_is_left_out_if_the_time_limit_leaves_no_time(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alone, "LEAVING_S", 2 * HANG_S)
     result = turning.launch(*COUNTED, design=AllAtOnce(WHY), limits=Limits(timeout_s=HANG_S))
     assert outcomes(result) == ["completed", "completed"]
@@ -84,13 +80,13 @@ def test_a_turn_for_which_the_time_limit_leaves_no_time_is_left_out(
     assert (went_on(result).turns, went_on(result).missed) == ({}, {0: missed, 1: missed})
 
 
-def test_one_that_dies_in_its_turn_has_failed_and_the_next_has_its_own(turning: Turning) -> None:
+def test_a_user_dying_alone_fails_and_the_next_has_its_turn(turning: Turning) -> None:
     result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], design=AllAtOnce(WHY))
     assert outcomes(result) == ["failed", "completed"]
     assert ([*went_on(result).turns], went_on(result).missed) == ([1], {0: "it ended while it was alone"})
 
 
-def test_where_nobody_could_be_alone_the_record_names_whole_launches(loose: Suites) -> None:
+def test_a_record_without_a_turn_alone_suggests_whole_launches(loose: Suites) -> None:
     flags = ("--users", 2, "--baseline", "blocks", "--timeout", 7, "--", "--repeat", 6)
     ended = loose.run([job("sums.py", "--repeat", 6, "--number", 2)], *flags, status=0)
     assert [record["name"] for record in loose.records()] == ["job", "job"]
@@ -112,7 +108,7 @@ def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(loose: Suites) -> 
 
 
 @pytest.mark.slow
-def test_a_command_that_does_not_step_is_observed_alone_in_whole_runs(loose: Suites) -> None:
+def test_a_stepless_command_is_observed_alone_in_whole_runs(loose: Suites) -> None:
     loose.executes("/bin/sleep", "0.5", flags="--runs 6 --baseline blocks --budget 2", status=0)
     alone_, *together = sorted(loose.records(), key=lambda record: not record["solo"])
     assert [record["baseline"] for record in (alone_, *together)] == ["quick", None, None]

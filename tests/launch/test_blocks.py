@@ -60,9 +60,7 @@ def adopting() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("short")
-def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without_a_cgroup(
-    turning: Turning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tenants_are_stopped_by_signals_without_a_cgroup(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     send = Link.send
 
@@ -92,7 +90,7 @@ def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without
 
 @pytest.mark.v1
 @pytest.mark.usefixtures("short")
-def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_the_end(v1_turning: Turning) -> None:
+def test_pairs_of_three_tenants_meet_in_one_launch(v1_turning: Turning) -> None:
     """Limits are verified behind the last block: who was not put back would be a change."""
     pairs = ((0, 1), (1, 2))
     result = v1_turning.launch(design=InPairs(pairs, slots()), tenants=3)
@@ -157,7 +155,7 @@ def test_a_tenant_killed_at_rest_ends_the_blocks_in_two_seconds(v1_turning: Turn
 
 
 @pytest.mark.usefixtures("short")
-def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
+def test_an_immovable_tenant_ends_and_others_keep_their_records(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(live: UnenforcedSlice, processors: Sequence[int]) -> None:
@@ -174,9 +172,7 @@ def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
 
 
 @pytest.mark.usefixtures("short")
-def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
-    turning: Turning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spent_budget_ends_pairs_with_the_rounds_they_have(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "GRACE_NS", 0)
     result = turning.launch(
         design=InPairs(((0, 1), (1, 2)), slots()), tenants=3, limits=Limits(timeout_s=HANG_S, budget_s=0.5)
@@ -187,7 +183,7 @@ def test_a_budget_and_its_grace_end_pairs_with_the_rounds_that_there_are(
 
 
 @pytest.mark.usefixtures("short")
-def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
+def test_a_narrow_interval_ends_the_blocks_after_a_whole_round(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(designs, "WANTED_ROUNDS", 30)
@@ -241,7 +237,7 @@ sys.exit(sums.main())
 
 
 @pytest.mark.usefixtures("short", "adopting")
-def test_an_orphan_from_after_go_rests_with_its_tenant_and_counts_as_its_work(
+def test_an_orphan_rests_with_its_tenant_and_counts_as_its_work(
     turning: Turning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(designs, "WANTED_ROUNDS", 12)
@@ -293,7 +289,7 @@ def test_who_is_killed_while_it_rests_is_gone_at_once(turning: Turning) -> None:
 
 
 @pytest.mark.v1
-def test_a_launch_without_blocks_says_why_and_a_tenant_goes_on_alone(v1: Suites) -> None:
+def test_a_launch_without_blocks_says_why(v1: Suites) -> None:
     ended = v1.run([job("sums.py", "--repeat", 8)], "--users", 2, "--baseline", "blocks", "--budget", 1, status=0)
     assert "1 launch (baseline blocks" in ended.stdout
     together, second, alone = sorted(v1.records(), key=lambda record: (record["solo"], record["tenant"]))

@@ -54,7 +54,7 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         assert not found(record, "budget")
 
 
-def test_steps_longer_than_the_budget_end_the_launch_with_what_there_is(loose: Suites) -> None:
+def test_steps_longer_than_the_budget_end_the_launch_early(loose: Suites) -> None:
     """By their warm-up 40 observations fit; of those that are made, each lasts 4 s."""
     words = ["--repeat", 40, "--number", 1, "--sleep", 4, "--warm-up-ns", 50_000_000]
     loose.run([job("rogue.py", *words, name="slow")], "--users", 2, "--budget", "2s", status=0)
@@ -124,7 +124,7 @@ sys.exit(start(sys.argv[1:]))
 """
 
 
-def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: Suites) -> None:
+def test_a_bare_run_short_of_time_shortens_its_launches(loose: Suites) -> None:
     line = loose.line([job(group="all")], "--users", 2, "--baseline", "blocks")
     line[1:2] = ["-c", BARE.format(common=str(ROOT / "common"))]
     ended = loose.typed(line, 60, 0)
@@ -134,7 +134,7 @@ def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: S
     assert record["isolation"]["policies"]["budget_s"] == pytest.approx(3.0)
 
 
-def test_users_that_share_a_processor_are_not_said_to_import_torch_where_they_do_not(loose: Suites) -> None:
+def test_users_without_torch_are_not_said_to_import_it(loose: Suites) -> None:
     """tests/launch/test_needs.py has those that do."""
     usable = len(os.sched_getaffinity(0))
     ended = loose.run([job()], "--users", 2 * usable, "--budget", "2s", status=0)

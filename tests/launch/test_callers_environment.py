@@ -111,7 +111,7 @@ def test_modules_on_the_callers_pythonpath_are_not_the_runners(loose: Suites, st
     loose.typed([*line, "--dry", "--name", "vae", "--isolation", "none"], 60, 0, PYTHONPATH=path)
 
 
-def test_a_benchmark_has_our_interpreter_and_no_variables_of_the_callers(loose: Suites) -> None:
+def test_a_benchmark_ignores_the_callers_python_variables(loose: Suites) -> None:
     line, path = by_run_sh(loose), loose.jobs([job("echo.py", "--repeat", 4)])
     inherited = {"PYTHONPATH": str(loose.folder), "PYTHONHOME": "/nowhere", "LD_LIBRARY_PATH": "/x"}
     (loose.folder / "random.py").write_text(BROKEN)

@@ -92,7 +92,7 @@ def found_on(machine: Bucket, keep: float = 0.5, budget_s: float = 7200.0, most:
     return run.run()
 
 
-def test_a_bucket_of_known_size_is_found_confirmed_and_bound_by_its_processors() -> None:
+def test_a_bucket_of_known_size_is_found_and_confirmed() -> None:
     """2.2 tokens are enough for four users of whom each keeps half, and not for five."""
     machine = Bucket(2.2)
     found = found_on(machine)
@@ -115,7 +115,7 @@ def test_memory_binds_to_the_byte() -> None:
     assert "not hold a single" in found_on(Bucket(8.0, memory_bytes=GIB - 1)).why
 
 
-def test_a_search_that_memory_ends_again_and_again_leaves_time_to_confirm() -> None:
+def test_a_search_often_ended_by_memory_leaves_time_to_confirm() -> None:
     machine = Bucket(16.0, fits=2)
     found = found_on(machine, budget_s=200.0)
     assert machine.launched[:4] == [("CrowdSearch", users) for users in (16, 15, 14, 13)]
@@ -135,7 +135,7 @@ def test_a_single_user_is_bound_by_processors_as_it_is_alone() -> None:
     assert (found.users, found.settled, found.busy, found.binding) == (1, True, 1.0, "processors")
 
 
-def test_users_that_hold_among_themselves_may_not_beside_another_kind() -> None:
+def test_users_may_hold_together_yet_fail_beside_another_kind() -> None:
     found = found_on(Bucket(2.2, pressed=0.5))
     assert found.settled
     assert [pressed.standing for pressed in found.pressures] == [Standing.FAILED] * 2
@@ -159,7 +159,7 @@ def test_where_there_is_no_answer_it_says_why() -> None:
 
 
 @pytest.mark.parametrize(("step", "most", "users"), [(1, 3, 3), (2, 5, 4)])
-def test_no_more_users_are_tried_than_somebody_allows_whom_memory_would_hold(step: int, most: int, users: int) -> None:
+def test_no_more_users_are_tried_than_the_caller_allows(step: int, most: int, users: int) -> None:
     machine = Bucket(8.0, step=step)
     found = found_on(machine, most=most)
     assert (found.users, found.settled, found.by_memory, found.binding) == (users, True, False, "")
@@ -167,7 +167,7 @@ def test_no_more_users_are_tried_than_somebody_allows_whom_memory_would_hold(ste
 
 
 @pytest.mark.slow
-def test_of_twenty_buckets_nineteen_are_right_and_none_is_off_by_more_than_one() -> None:
+def test_nineteen_of_twenty_buckets_are_right_and_none_far_off() -> None:
     """Sizes lie in the middle between two numbers of users; noise is that of real launches: 3 %, rounds 8 %."""
     chance, off = random.Random(7), []
     for seed in range(20):
@@ -204,7 +204,7 @@ def crowd_of(
     return carried_out(planned.rounds, observe)[0]
 
 
-def test_in_a_round_a_crowd_meets_before_and_behind_its_users_alone() -> None:
+def test_a_round_puts_a_crowd_before_and_after_its_users_alone() -> None:
     blocks = [one.block for one in crowd_of(Wanted(2, 3), dict.fromkeys(range(4), 10 * MS))]
     opening, rounds = blocks[:3], blocks[3:]
     assert [([*block.awake], block.counts) for block in opening] == [([0, 1, 2, 3], False), ([0], False), ([3], False)]
@@ -219,7 +219,7 @@ def test_in_a_round_a_crowd_meets_before_and_behind_its_users_alone() -> None:
     assert together - alone > 50 * MS
 
 
-def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_budget() -> None:
+def test_crowd_blocks_last_by_the_steps_of_users_alone() -> None:
     """The first makes a step in 11 ms, and the last in 30."""
 
     def observe(one: Passed, user: int) -> list[Observed]:
@@ -237,7 +237,7 @@ def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_bu
 
 
 @pytest.mark.parametrize("of_rates", [False, True])
-def test_a_round_is_worth_what_its_users_did_in_it_beside_and_alone(of_rates: bool) -> None:
+def test_a_round_is_worth_what_its_users_did_in_it(of_rates: bool) -> None:
     """The first two of three are awake: 40 items a second together, 100 alone; no observation near a border counts."""
 
     def observe(one: Passed, user: int) -> list[Observed]:
@@ -277,14 +277,14 @@ def records(users: int, rounds: int, step_ms: float, timed: bool = True) -> list
     return made
 
 
-def test_each_round_has_the_p95_of_each_users_steps_beside_the_others() -> None:
+def test_each_round_has_the_p95_step_time_of_each_user() -> None:
     rows = p95_rounds(records(3, 4, 20.0))
     assert len(rows) == 4
     assert all(row == pytest.approx({user: -math.log(0.02 * (1 + user / 10)) for user in range(3)}) for row in rows)
     assert p95_rounds(records(2, 4, 20.0, timed=False)) == []
 
 
-def test_a_search_by_steps_launches_each_number_of_users_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_by_step_times_launches_each_user_count(monkeypatch: pytest.MonkeyPatch) -> None:
     launched: list[int] = []
 
     def launch(self: Any, users: int, crowd: Any, budget_s: float, pressure: str, folder: str) -> list[Record]:

@@ -165,7 +165,7 @@ def test_in_each_block_those_run_that_should_and_all_in_the_end() -> None:
         assert spent["rest"].lasted_ns > 0
 
 
-def test_the_load_in_which_all_settle_before_the_first_block_is_of_none() -> None:
+def test_load_before_the_first_block_counts_for_no_block() -> None:
     play = Play(t0_ns=30_000 * MS)
     for now_ms in range(0, 30_200, 100):
         play.clock.now_ns = now_ms * MS
@@ -190,7 +190,7 @@ def test_a_rest_is_no_lateness() -> None:
 @pytest.mark.parametrize(
     ("tenants", "borders"), [*((2, borders) for borders in range(5)), *((4, borders) for borders in range(6, 34, 4))]
 )
-def test_it_stops_at_any_moment_with_everybody_awake_and_at_home(tenants: int, borders: int) -> None:
+def test_stopping_at_any_moment_leaves_all_awake_and_at_home(tenants: int, borders: int) -> None:
     """Four tenants meet in pairs."""
     play = Play(pairs=FOUR if tenants == 4 else ())
     for _ in range(borders):
@@ -233,7 +233,7 @@ def test_a_block_in_which_the_runner_was_not_there_is_void() -> None:
     assert [one.void for one in play.passed] == [False, True]
 
 
-def test_who_rests_is_frozen_anew_after_the_reaper_has_let_all_go_on_while_the_runner_was_stopped() -> None:
+def test_resting_tenants_are_frozen_again_after_a_reaper_thaw() -> None:
     play = Play(pairs=FOUR)
     blocks = [one.block for one in Play(pairs=FOUR).to_the_end().passed]
     for block, following in pairwise(blocks):
@@ -249,7 +249,7 @@ def test_who_rests_is_frozen_anew_after_the_reaper_has_let_all_go_on_while_the_r
     assert not any(rest.processor_ns for rest in rests if rest is not None)
 
 
-def test_a_design_sees_the_block_that_ends_and_the_border_is_behind_its_thoughts() -> None:
+def test_a_design_sees_the_ending_block_before_its_border() -> None:
     """It thinks for 40 ms."""
     seen_ms: list[tuple[int, int]] = []
 
@@ -271,7 +271,7 @@ def test_a_design_sees_the_block_that_ends_and_the_border_is_behind_its_thoughts
     assert not conducted.complete
 
 
-def test_a_design_sees_that_a_block_was_void_in_which_the_runner_was_not_there() -> None:
+def test_a_design_sees_a_block_void_if_the_runner_was_absent() -> None:
     seen_void: list[bool] = []
 
     def rounds() -> Rounds:
@@ -303,7 +303,7 @@ def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
     assert play.asleep == [False] * 4
 
 
-def test_a_tenant_that_cannot_be_moved_ends_the_blocks_and_is_named() -> None:
+def test_a_tenant_that_cannot_be_moved_ends_the_blocks() -> None:
     play = Play(pairs=FOUR)
     play.slices[2].refuses = 1
     for live in play.slices:

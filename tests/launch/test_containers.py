@@ -111,7 +111,7 @@ def test_what_an_image_has_runs_a_suite(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_container_is_left_by_an_interrupted_or_killed_runner(loose: Suites, number: signal.Signals) -> None:
+def test_an_interrupted_or_killed_runner_leaves_no_container(loose: Suites, number: signal.Signals) -> None:
     """An engine that keeps a container until it is removed, as podman does when its own processes are killed."""
     kept = loose.folder / "containers"
     kept.mkdir()

@@ -22,9 +22,7 @@ STEPS_NS = st.lists(st.integers(MS // 10, 500 * MS), min_size=2, max_size=9).map
 
 
 @given(STEPS_NS, st.integers(1, 5), st.integers())
-def test_each_round_has_everybody_alone_once_and_at_most_four_turns_lie_between_blocks_of_all(
-    steps_ns: dict[int, int], rounds: int, seed: int
-) -> None:
+def test_each_round_has_every_tenant_alone_exactly_once(steps_ns: dict[int, int], rounds: int, seed: int) -> None:
     blocks = blocks_in(InBlocks()._rounds(room(steps_ns, seed), rounds))
     assert [block.index for block in blocks] == list(range(len(blocks)))
     for number in range(rounds + 1):
@@ -42,7 +40,7 @@ def test_each_round_has_everybody_alone_once_and_at_most_four_turns_lie_between_
 
 
 @pytest.mark.parametrize("tenants", [2, 3, 4])
-def test_up_to_four_tenants_go_on_into_blocks_of_all_as_often_as_into_turns_alone(tenants: int) -> None:
+def test_tenants_go_on_equally_often_into_both_kinds_of_block(tenants: int) -> None:
     blocks = blocks_in(InBlocks()._rounds(room(dict.fromkeys(range(tenants), MS)), 4000))
     went_on = {
         kind: [0 in one.awake for one, block in pairwise(blocks) if block.kind == kind and 0 in block.awake]
@@ -60,7 +58,7 @@ def test_the_order_is_drawn_anew_in_each_round() -> None:
 
 
 @pytest.mark.parametrize(("on_devices", "thawed_ms"), [(0, 150), (1, 300)])
-def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_devices: int, thawed_ms: int) -> None:
+def test_a_block_measures_ten_steps_or_a_fifth_of_a_second(on_devices: int, thawed_ms: int) -> None:
     blocks = blocks_in(InBlocks()._rounds(room({0: 2 * MS, 1: 50 * MS}, on_devices=on_devices), 20))
     lasting = {(tuple(before.awake), tuple(block.awake), block.lasting_ns // MS) for before, block in pairwise(blocks)}
     assert lasting == {
@@ -73,7 +71,7 @@ def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_
     }
 
 
-def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_goes_on() -> None:
+def test_device_work_queued_by_a_frozen_tenant_is_left_out() -> None:
     blocks = blocks_in(InBlocks()._rounds(room({0: 2 * MS, 1: 100 * MS}, on_devices=2), 20))
     lasting = {(tuple(before.awake), tuple(block.awake), block.lasting_ns // MS) for before, block in pairwise(blocks)}
     assert lasting == {
@@ -87,7 +85,7 @@ def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_g
     assert {block.left_out_ns[0] // MS for block in blocks[1:] if [*block.awake] == [0]} == {300 + 100}
 
 
-def test_all_leave_a_second_out_of_a_turn_of_all_into_which_one_is_thawed_but_not_of_the_half_of_a_duet() -> None:
+def test_blocks_of_all_leave_out_a_second_after_a_thaw() -> None:
     tempo, both = room({0: 2 * MS, 1: 2 * MS}).tempo, {0: HOME, 1: HOME}
     assert tempo.left_out_ns(Turn(ALL, both), {0: HOME}) == {0: 1000 * MS, 1: 1000 * MS}
     assert tempo.left_out_ns(Turn(ALL, both), both) == {0: 50 * MS, 1: 50 * MS}
@@ -99,7 +97,7 @@ def test_ten_observations_lie_in_a_block_where_steps_allow(step_ms: int, request
     assert room({0: MS, 1: step_ms * MS}).tempo.number([0, 1], requested) == number
 
 
-def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_long() -> None:
+def test_a_budget_is_spent_on_whole_rounds() -> None:
     round_ns, last_ns = (1000 + 200 + 50 + 200 + 152 + 200) * MS, (1000 + 200) * MS
     least_ns = (LEAST_ROUNDS + 1) * round_ns + last_ns
 
@@ -119,7 +117,7 @@ def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_l
 
 
 @pytest.mark.parametrize(("spread", "narrow"), [(0.0, True), (0.3, False)])
-def test_an_interval_is_that_of_rates_whatever_the_length_of_observations(spread: float, narrow: bool) -> None:
+def test_interval_is_of_rates_not_of_observation_lengths(spread: float, narrow: bool) -> None:
     """Ten observations, every second of which has twice the items in about twice the time."""
     rows, at_ns = [], 0
     for number in range(10):
@@ -130,9 +128,7 @@ def test_an_interval_is_that_of_rates_whatever_the_length_of_observations(spread
 
 
 @pytest.mark.parametrize(("narrow", "rounds"), [(0.02, LEAST_ROUNDS), (0.002, 15), (None, 15)])
-def test_rounds_end_once_the_interval_of_everybody_is_narrow_and_a_block_of_all_follows(
-    narrow: float | None, rounds: int
-) -> None:
+def test_rounds_end_once_every_interval_is_narrow(narrow: float | None, rounds: int) -> None:
     """Rates differ by 1 %; those alone do not count."""
 
     def observe(one: Passed, tenant: int) -> list[Observed]:
@@ -167,7 +163,7 @@ def placed(tenant: int, *spans_ms: tuple[int, int], void: int | None = None) -> 
     return places([(start * MS, end * MS) for start, end in spans_ms], passed(*BLOCKS, void=void), tenant, BOTH)
 
 
-def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() -> None:
+def test_observations_between_leave_out_and_block_end_are_kept() -> None:
     assert placed(0, (10, 49), (50, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
         Place(0, "all", False, 0),
         Place(0, "all", True, 0),
@@ -186,7 +182,7 @@ def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() 
     ]
 
 
-def test_rounds_are_of_the_warm_up_as_long_as_they_are_slower_than_all_behind_them() -> None:
+def test_first_rounds_slower_than_all_later_ones_are_warm_up() -> None:
     """Observations of 40, 30, 20 and then 10 ms."""
     lengths_ms = {0: 40, 1: 30, 2: 20}
     rounds = [(at // 2, 1000 * at, 1000 * (at + 1), BOTH if at % 2 == 0 else (0,)) for at in range(32)]
@@ -204,14 +200,14 @@ def test_rounds_are_of_the_warm_up_as_long_as_they_are_slower_than_all_behind_th
     assert kept([(start, start + 100 - at) for at, (start, _) in enumerate(spans)])[0] == 8, "a quarter at the most"
 
 
-def test_across_a_border_at_rest_and_in_a_void_block_nothing_is_kept() -> None:
+def test_nothing_is_kept_across_a_border_or_in_a_void_block() -> None:
     assert placed(0, (800, 950), (850, 1300), (1600, 1701), (1750, 1800)) == [NOWHERE] * 4
     assert placed(1, (200, 300)) == [NOWHERE]
     assert placed(0, (150, 400), (450, 900), void=2) == [Place(1, "only", True, 1), Place(2, "all", False, 1)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1700), st.integers(1, 300)), max_size=40))
-def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps: list[tuple[int, int]]) -> None:
+def test_kept_observations_lie_where_their_tenant_was_awake(gaps: list[tuple[int, int]]) -> None:
     spans, at = [], 0
     for gap, length in gaps:
         spans.append((at + gap, at + gap + length))
@@ -250,7 +246,7 @@ class TwoOfThree(Design):
         return True
 
 
-def test_a_new_design_is_a_class_and_each_of_its_meetings_is_placed() -> None:
+def test_each_meeting_of_a_new_design_is_placed() -> None:
     planned = TwoOfThree().plan(room(dict.fromkeys(range(3), MS)))
     passed, complete = carried_out(planned.rounds)
     assert (complete, len(passed)) == (True, 1 + 9 * 6)
@@ -265,7 +261,7 @@ def test_a_new_design_is_a_class_and_each_of_its_meetings_is_placed() -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_a_launch_by_a_new_design_has_each_meeting_and_each_alone(turning: Turning) -> None:
+def test_launch_by_a_new_design_has_each_meeting_and_turn_alone(turning: Turning) -> None:
     result = turning.launch(design=TwoOfThree(3), tenants=3)
     made = conducted(result)
     assert (outcomes(result), made.complete, len(made.passed)) == (["completed"] * 3, True, 1 + 4 * 6)

@@ -57,7 +57,7 @@ def test_what_makes_the_caller_a_rank_is_not_its_tenants_own(monkeypatch: pytest
     assert not {"RANK", "WORLD_SIZE"} & whole.keys()
 
 
-def test_the_mode_is_that_which_the_tenant_sees_whatever_was_asked() -> None:
+def test_sharing_mode_is_what_the_tenant_sees_not_the_request() -> None:
     assert seen(None, 1) == "exclusive"
     assert seen(None) == seen("time") == seen("mps") == "time"
     # A program that holds its allocator to a part is one of several, or might as well be.

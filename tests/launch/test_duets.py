@@ -39,7 +39,7 @@ def planned(steps: list[int], budget_ns: int = 900_000 * MS, **more: object) -> 
 
 
 @given(DUETS, st.integers())
-def test_in_a_duet_one_of_each_slice_is_awake_and_both_equally_often(steps: list[int], seed: int) -> None:
+def test_one_of_each_slice_is_awake_in_every_block_of_a_duet(steps: list[int], seed: int) -> None:
     first, *blocks = blocks_in(planned(steps, seed=seed).rounds)
     # At GO everybody runs; that block counts nowhere.
     assert (first.kind, first.counts, first.awake.keys()) == ("all", False, set(range(len(steps))))
@@ -57,7 +57,7 @@ def test_in_a_duet_one_of_each_slice_is_awake_and_both_equally_often(steps: list
     assert thawed == [True, False, True, False] * rounds + [True, False, True]
 
 
-def test_rounds_of_a_duet_last_unequally_and_as_long_as_is_said_on_average() -> None:
+def test_rounds_of_a_duet_vary_around_the_announced_duration() -> None:
     made = planned([2 * MS, 2 * MS])
     blocks = blocks_in(made.rounds)
     lasting = {sum(block.lasting_ns for block in blocks if block.round == number) for number in range(1, 401)}
@@ -70,7 +70,7 @@ def test_rounds_of_a_duet_last_unequally_and_as_long_as_is_said_on_average() -> 
     assert made.awake_ns == 5 * made.expected_ns // 2
 
 
-def test_steps_of_a_crowded_warm_up_are_taken_for_shorter_before_a_duet_is_refused() -> None:
+def test_crowded_warm_up_steps_are_assumed_shorter_in_a_duet() -> None:
     assert planned([2 * MS, 2 * MS], 10_000 * MS).tempo.steps_ns[0] == 2 * MS
     assert planned([200 * MS, 200 * MS], 10_000 * MS).tempo.steps_ns[0] == 40 * MS
     too_long = "4 rounds of steps of 1 s take more than twice the budget"
@@ -78,7 +78,7 @@ def test_steps_of_a_crowded_warm_up_are_taken_for_shorter_before_a_duet_is_refus
     assert isinstance(DUET.plan(room(dict.fromkeys((0, 1), 1000 * MS))), DesignPlan), "a minute is the most, as a rule"
 
 
-def test_a_duet_ends_with_a_whole_round_once_both_have_narrow_intervals() -> None:
+def test_a_duet_ends_with_a_whole_round_once_both_are_narrow() -> None:
     rounds = planned([MS, MS], narrow=0.02).rounds
     passed, complete = carried_out(
         rounds,
@@ -126,7 +126,7 @@ def test_what_cannot_take_turns_says_why_and_is_no_duet(turning: Turning) -> Non
 @pytest.mark.slow
 @pytest.mark.v1
 @pytest.mark.parametrize("slices", [1, 2])
-def test_a_run_that_is_slower_ends_with_3_and_says_so_again_from_its_records(v1: Suites, slices: int) -> None:
+def test_a_slower_side_of_a_duet_makes_the_run_exit_with_3(v1: Suites, slices: int) -> None:
     words = ("--duet", "job", "--users", slices, "--repetitions", 1, "--budget", 15, "--", "---", "--sleep", "0.01")
     ended = v1.run([job("sums.py", "--number", 1, "--repeat", 8)], *words, status=3)
     assert "B is slower than A: it has" in ended.stdout

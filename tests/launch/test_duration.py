@@ -42,7 +42,7 @@ class Clock:
         return self.now_s
 
 
-def test_slowness_is_the_time_that_compiling_takes_over_what_it_took() -> None:
+def test_slowness_is_compile_time_relative_to_the_usual_time() -> None:
     # Within half a second it compiles 3 and 31 times.
     slow, fast = (slowness(itertools.count(0.0, step).__next__) for step in (0.125, 0.015625))
     assert 3 * slow == pytest.approx(31 * fast)
@@ -75,7 +75,7 @@ def estimated_s(times: float) -> float:
     return sum(each or 0 for each in estimates_s(BARE, Limits(), times, pace))
 
 
-def test_a_bare_run_measures_as_usual_on_a_processor_like_ours_and_less_on_a_slower_one() -> None:
+def test_a_bare_run_is_estimated_longer_on_a_slower_processor() -> None:
     assert estimated_s(1.0) == pytest.approx(21 * STARTING_S + sum(map(usual_s, BARE)))
     assert estimated_s(1.0) < estimated_s(4.0) <= MOST_S
     # Where importing alone takes longer, it says how long.
@@ -84,7 +84,7 @@ def test_a_bare_run_measures_as_usual_on_a_processor_like_ours_and_less_on_a_slo
 
 @pytest.mark.parametrize("times", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("wrong", [0.5, 1.0, 2.0])
-def test_a_run_ends_in_time_also_where_starts_take_another_time_than_estimated(times: float, wrong: float) -> None:
+def test_a_run_ends_in_time_although_starts_were_misestimated(times: float, wrong: float) -> None:
     clock = Clock()
     pace, began_s = Pace(MOST_S, times, clock), clock.now_s
     for place, each in enumerate(BARE):

@@ -39,7 +39,7 @@ def trains(folder: Path, **parts: Any) -> Path:
     return path
 
 
-def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Suites) -> None:
+def test_each_copy_of_a_command_is_told_what_is_its_own(loose: Suites) -> None:
     """One run of the real runner, of a program that is no Python: PATH is the caller's, and a word has its number."""
     shown = 'env > "$1"; echo "$COTENANT_TENANT $MASTER_PORT $TMPDIR $PATH" >> "$1"'
     loose.executes("sh", "-c", shown, "copy", "out.{user}", flags="--baseline none --runs 6 --as mine", status=0)
@@ -61,7 +61,7 @@ def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Sui
 
 
 @pytest.mark.slow
-def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose: Suites) -> None:
+def test_a_script_is_measured_by_the_steps_of_its_optimizer(loose: Suites) -> None:
     loose.executes(sys.executable, trains(loose.folder), status=0)
     records = loose.records()
     ends = [(record["name"], record["outcome"], record["unit"]) for record in records]
@@ -106,7 +106,7 @@ def test_a_script_that_ends_early_says_after_how_many_steps(loose: Suites) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", ["", r"--count-line ^step"], ids=["steps", "lines"])
-def test_a_script_that_ends_early_is_started_again_where_that_is_asked_for(loose: Suites, flags: str) -> None:
+def test_a_script_that_ends_early_is_started_again_on_request(loose: Suites, flags: str) -> None:
     path = trains(loose.folder, epochs=40, step=f"{PLAIN}; print('step')")
     loose.executes(sys.executable, path, flags=f"--baseline none --budget 6 --again {flags}", users=1, status=0)
     (record,) = loose.records()
@@ -145,7 +145,7 @@ while True:
     ],
     ids=["5 % slower", "the same"],
 )
-def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_goes(
+def test_script_versions_are_judged_beside_a_changing_neighbour(
     loose: Suites, more: str, status: int, verdicts: set[str]
 ) -> None:
     versions = [loose.folder / name for name in ("old.py", "new.py")]
@@ -168,7 +168,7 @@ def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_g
 
 
 @pytest.mark.slow
-def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites) -> None:
+def test_lines_of_a_shell_script_count_after_its_ready_line(loose: Suites) -> None:
     loop = 'i=$((i+1)); j=0; while [ $j -lt 500 ]; do j=$((j+1)); done; echo "step $i"'
     path = script(loose.folder / "serve.sh", "echo step 900", "echo listening", "i=0", f"while :; do {loop}; done")
     flags = "--baseline none --budget 1 --ready-line ^listening --item request --count-line"
@@ -182,7 +182,7 @@ def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites
 
 
 @pytest.mark.slow
-def test_ranks_of_torchrun_are_counted_once_and_copies_meet_at_ports_of_their_own(loose: Suites) -> None:
+def test_ranks_of_torchrun_are_counted_once_per_copy(loose: Suites) -> None:
     ranked = "import torch.distributed as dist; dist.init_process_group('gloo')"
     ranked += "\nmodel = torch.nn.parallel.DistributedDataParallel(model)"
     path = trains(loose.folder, before=ranked)

@@ -56,14 +56,14 @@ def test_an_old_files_devices_0_of_scaling_is_a_cell_for_each_k(tmp_path: Path) 
     assert devices == ["1", "2", "3", "0"]
 
 
-def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_whoever_shares_them() -> None:
+def test_a_launch_on_the_whole_machine_has_a_rank_per_device() -> None:
     made = scaling(1, "--users", "4")
     assert [start.label for start in made.starts()] == ["scaling.c1"]
     assert made.starts()[0].specs[0].environment["DEVICE_TOTAL"] == "1"
     assert (made.tenants, scaling(0, "--users", "4").ranks, scaling(3, "--users", "2").ranks) == (4, 4, 3)
 
 
-def test_who_asks_for_devices_is_given_no_numbers_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_cuda_set_by_the_caller_is_kept_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     for asked, given in (("", "0"), ("0", "0"), ("1", "1")):
         monkeypatch.setenv("USE_CUDA", asked)
         assert scaling(0, "--users", "1").starts()[0].specs[0].environment["USE_CUDA"] == given
@@ -78,7 +78,7 @@ def test_compiled_kernels_lie_in_one_place_for_all_launches(tmp_path: Path, monk
     assert name not in scaling(2).starts()[0].specs[0].environment
 
 
-def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_users() -> None:
+def test_blocks_are_the_default_baseline_of_isolated_users() -> None:
     def asked(*words: str) -> str:
         return options(*words).baseline
 
@@ -124,9 +124,7 @@ FIRST, COUNTED = [(0, (0, 1))], "{} says how much is observed"
         ("--name vae --pressure dram:100", (), ("vae+pressure_dram_100", True, "", FIRST)),
     ],
 )
-def test_a_launch_is_by_blocks_or_ends_with_turns_alone_where_observations_are_counted(
-    words: str, extra: tuple[str, ...], expected: tuple[object, ...]
-) -> None:
+def test_counted_observations_rule_out_blocks(words: str, extra: tuple[str, ...], expected: tuple[object, ...]) -> None:
     (start,) = resolver(*words.split(), extra=extra, there=machine(cores=4)).starts()
     goes_on = [(each.tenant, each.stands_for) for each in start.goes_on]
     assert (start.label, start.design.takes_turns, start.design.refusal, goes_on) == expected
@@ -148,7 +146,7 @@ def test_one_tenant_of_each_kind_of_slice_goes_on_alone(
     assert [each.stands_for for each in one_of_each_kind(slices, there)] == kinds
 
 
-def test_devices_are_loaded_before_and_observed_for_long_enough_by_default() -> None:
+def test_devices_have_a_default_settling_and_observation_time() -> None:
     there = machine(cores=4, devices=(device(0),))
 
     def lasting(*words: str, extra: tuple[str, ...] = (), on: Machine = there) -> tuple[float, float]:

@@ -65,7 +65,7 @@ def test_a_record_nested_too_deep_fails_its_tenant_alone(ended: ByJob) -> None:
     assert "It does not speak the protocol: a message nested more than 64 levels deep" in failed["message"]
 
 
-def test_what_stands_in_the_place_of_our_files_is_set_aside_and_found(ended: ByJob, suites: SuitesOf) -> None:
+def test_things_put_in_the_place_of_our_files_are_set_aside(ended: ByJob, suites: SuitesOf) -> None:
     for name, put in PUT.items():
         for record in ended[name]:
             assert record["outcome"] == "completed"
@@ -89,7 +89,7 @@ def test_the_summary_goes_on_and_the_journal_has_every_launch(ended: ByJob, suit
 
 
 @pytest.mark.parametrize("way", ["link-to-directory", pytest.param("directory", marks=pytest.mark.slow)])
-def test_an_output_directory_that_is_replaced_keeps_the_records_of_its_suite(way: str, suites: SuitesOf) -> None:
+def test_a_replaced_output_directory_keeps_its_records(way: str, suites: SuitesOf) -> None:
     """Also the logs and the summary of later launches lie where the suite began."""
     output = suites.base / way.upper() / "out"
     jobs = [rogue("replaces", "observed", "put", way, ""), job("sums.py", "--repeat", 3, name="after")]

@@ -129,7 +129,7 @@ def test_what_python_writes_and_json_has_not_can_be_kept() -> None:
     assert message_of(line) == RecordMessage({"batch_loss": [None, None, 1], "data": "a\\udcffb \U0001f600"})
 
 
-def test_an_observation_is_decoded_in_less_than_ten_microseconds() -> None:
+def test_an_observation_is_decoded_within_ten_microseconds() -> None:
     """A runner that hears a thousand a second uses less than 1 % of a processor."""
     line = json.dumps(SEEN | DEVICE).encode()
     times = []

@@ -109,7 +109,7 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     assert outcomes(result) == ["interrupted", "interrupted"]
 
 
-def test_who_dies_of_a_signal_that_the_runner_is_sent_a_moment_later_is_interrupted(
+def test_a_user_signalled_just_before_the_runner_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Slurm signals a job: every process of it, in any order. How long a moment is a busy host decides."""

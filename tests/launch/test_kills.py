@@ -55,7 +55,7 @@ def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> N
     assert time.monotonic() - begin_s < LIMIT_S
 
 
-def test_a_killed_reaper_is_replaced_and_removes_what_its_own_runner_left_half_written(v1: Suites) -> None:
+def test_a_new_reaper_removes_half_written_files_of_its_runner(v1: Suites) -> None:
     """Another host may be writing into the same directory."""
     runner = busy(v1)
     (old,) = reapers(v1)

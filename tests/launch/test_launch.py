@@ -96,7 +96,7 @@ def test_counters_are_read_before_a_kill(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(tmp_path: Path) -> None:
+def test_a_slice_that_cannot_be_entered_ends_the_launch_at_once(tmp_path: Path) -> None:
     backend = FakeBackend(refused=1)
     result = launched(specs(tmp_path, *SLEEP, tenants=3), backend)
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
@@ -111,7 +111,7 @@ def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(tmp_path:
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path) -> None:
+def test_an_error_while_starting_undoes_what_was_begun(tmp_path: Path) -> None:
     backend, planned = FakeBackend(), specs(tmp_path, *SLEEP)
     (tmp_path / "no-directory").touch()
     planned[1] = replace(planned[1], temporary=tmp_path / "no-directory")
@@ -131,9 +131,7 @@ class Changed(FakeSlice):
         return [f"slice {self._tenant} has grown"]
 
 
-def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slices_are_verified_after_the_last_done_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenants.fakes.FakeSlice", Changed)
     backend = FakeBackend(tmp_path / "procs")
     (tmp_path / "procs").touch()
@@ -153,7 +151,7 @@ def stuck(part: object) -> None:
 
 
 @pytest.mark.parametrize("deed", ["remove", "kill"])
-def test_what_cannot_be_removed_or_killed_at_the_end_costs_no_measurement(
+def test_failing_to_clean_up_a_slice_costs_no_measurement(
     deed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeSlice, deed, stuck)
@@ -205,7 +203,7 @@ time.sleep(1000)
         ((*PYTHON, TRACED), r"Its process pid \d+ \(.+\) was traced by pid \d+ \(.+\): detach that from it.$"),
     ],
 )
-def test_a_user_that_another_program_holds_is_named_at_its_time_limit(
+def test_a_user_held_by_another_program_is_named_at_timeout(
     tmp_path: Path, program: tuple[str, ...], said: str
 ) -> None:
     (ended,) = launched(specs(tmp_path, *program, tenants=1), limits=Limits(timeout_s=1)).tenants
@@ -222,7 +220,7 @@ def test_a_socket_that_was_removed_or_replaced_is_named(tmp_path: Path) -> None:
         assert ended.message == f"It ended with exit status 1. Its log is empty.{named}"
 
 
-def test_a_port_that_another_user_has_is_answered_by_the_ways_to_have_ones_own(tmp_path: Path) -> None:
+def test_a_taken_port_is_answered_by_how_to_have_another(tmp_path: Path) -> None:
     line = "echo 'OSError: [Errno 98] Address already in use' >&2; exit 1"
     (ended,) = launched(specs(tmp_path, "/bin/sh", "-c", line, tenants=1)).tenants
     assert ended.message == (
@@ -248,7 +246,7 @@ def test_last_words_are_heard(tmp_path: Path) -> None:
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
-def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(tmp_path: Path) -> None:
+def test_a_user_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
     limited = Limits(timeout_s=HANG_S, ready_limit_s=0.5)
     result = launched(specs(tmp_path, *PYTHON, hello, tenants=1), limits=limited)
@@ -259,7 +257,7 @@ def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(tmp_path: P
     assert outcomes(launched(specs(tmp_path, "/bin/sleep", "9"), limits=limited)) == ["timeout", "timeout"]
 
 
-def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:
+def test_a_forgotten_descriptor_is_not_called_when_reused() -> None:
     events, called = Events(), []
     pairs = [socket.socketpair() for _ in range(2)]
     fresh: list[socket.socket] = []
@@ -286,9 +284,7 @@ def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> Non
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_step_in_progress_is_given_time_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch may take longer than any fixed limit: the limit follows from the batches seen so far."""
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     slow = once(work="time.sleep(0.8)", done="time.sleep(0.9)")

@@ -120,7 +120,7 @@ def test_what_a_rank_reports_names_it(tenant: Tenant) -> None:
         assert failure(tenant, process, FailedMessage(outcome, said)) == Ending(outcome, message, process)
 
 
-def test_who_has_reported_and_who_ends_already_gives_no_other_reason(tenant: Tenant) -> None:
+def test_a_failed_rank_or_killed_tenant_gives_no_other_reason(tenant: Tenant) -> None:
     rank = Rank(cast("Any", None), 1, 3)
     for owner, name, value in [(rank, "phase", RankPhase.FAILED), (tenant, "is_killed", True)]:
         assert rank_death(tenant, rank, -9) is not None

@@ -95,7 +95,7 @@ def test_a_record_names_what_changes_what_is_measured() -> None:
     assert Limits(**every).policies() == every
 
 
-def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long() -> None:
+def test_repeat_grows_until_the_fastest_tenant_runs_long_enough() -> None:
     requested = Amount(number=5, repeat=6, skip=2)
     ranks: Any = [
         SimpleNamespace(ready=ReadyMessage(5, 6, 2, [9, step_ns, step_ns])) for step_ns in (1_000_000, 3_000_000)

@@ -72,7 +72,7 @@ def test_what_a_budget_leaves_of_the_requested_amount() -> None:
         Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
 
 
-def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says() -> None:
+def test_load_time_is_estimated_by_the_slowest_last_warm_up() -> None:
     unready = Rank(cast(Any, Link()), 0, 1)
     for seconds, ranks in [
         (0.4, [rank(9, 2), rank(9, 1)]),
@@ -95,7 +95,7 @@ def of_mix(index: int, cell: str, batch_ms: float, amount: Amount, ranks: int = 
     return made
 
 
-def test_equal_cells_measure_equally_much_and_the_longest_decides_for_the_others() -> None:
+def test_equal_cells_of_a_mix_measure_equally_much() -> None:
     tenants = [of_mix(0, "slow", 5, SLOW), of_mix(1, "fast", 1, FAST), of_mix(2, "slow", 4, SLOW)]
     given = allowances(tenants, Limits())
     assert given[0] == given[2]
@@ -153,7 +153,7 @@ def test_one_that_has_not_shown_enough_keeps_all_at_work() -> None:
         assert not any(map(enough_is_known, tenants))
 
 
-def test_half_the_width_counts_what_is_skipped_does_not_and_it_is_looked_at_again_as_more_comes_in() -> None:
+def test_narrowness_is_checked_again_as_observations_come_in() -> None:
     rates = [1.0, 1.0, 99.0, 99.0, 100.0, 100.0, 101.0, 101.0]
     for share, skip, is_enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
         alone = tenant(0, *rates)
@@ -186,7 +186,7 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
     assert looked[-1] > 1900
 
 
-def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_an_interval_of_everybody() -> None:
+def test_a_spent_budget_waits_for_an_interval_of_every_tenant() -> None:
     """Whatever has gone wrong with the time of a batch. Who is done is told nothing more."""
     several = [[*STEADY, *STEADY], [*STEADY, 100.0], [*STEADY, *STEADY]]
     tenants, enough = [tenant(number, *rates) for number, rates in enumerate(several)], spending(8.0, skip=2)
@@ -209,7 +209,7 @@ def test_a_budget_and_its_grace_end_all_with_what_there_is() -> None:
         assert sent(*tenants) == [["enough"], ["enough"]]
 
 
-def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough() -> None:
+def test_no_limit_or_several_ranks_means_no_early_end() -> None:
     alone, ranked = tenant(0, *[100.0] * 50), tenant(0, *STEADY, ranks=2)
     Enough(Limits(), {0: Go(0, Amount(1, 1000, 0))}).look([alone], 10**6 * SECOND)
     until(0.5).look([ranked], 0)

@@ -67,7 +67,7 @@ def test_whose_memory_was_full(ended: Tenant, outside: int, outcome: str | None,
     assert ending is None or words in ending.message
 
 
-def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default_and_where_there_is_no_device() -> None:
+def test_half_the_batch_is_advised_where_there_is_no_device() -> None:
     """On a device most of the batch lies there."""
     arguments: Any
     for command, arguments, devices, remedy in [

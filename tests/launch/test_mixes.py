@@ -54,7 +54,7 @@ def names(*words: str) -> list[tuple[str, ...]]:
     return [(*start.names, *map(str, start.stands_for)) for start in resolver("--jobs", "cpu", *words).starts()]
 
 
-def test_tenants_of_a_mix_run_its_cells_and_each_cell_may_go_on_alone_once() -> None:
+def test_each_cell_of_a_mix_goes_on_alone_once() -> None:
     (mixed,) = resolver("--jobs", "cpu", "--mix", "vae,wlm,vae").starts()
     assert mixed.names == ("vae.in.vae+wlm+vae", "wlm.in.vae+wlm+vae", "vae.in.vae+wlm+vae")
     turns = [mixed.of_turn(each) for each in mixed.goes_on]
@@ -99,7 +99,7 @@ def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
     assert [spec.slice.tenant for spec in start.met[4].specs] == [1, 2]
 
 
-def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_either_slot() -> None:
+def test_a_pair_record_plans_the_nodes_of_both_slots() -> None:
     made = resolver("--jobs", "cpu", "--pairs", "vae,wlm", there=machine(cores=6, nodes=2))
     assert [slot.nodes for slot in made.plans["student"].slices] == [(0,), (1,)]
     (start,) = made.starts()
@@ -117,7 +117,7 @@ def records_of_parts(
     return [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, **of_launch), start)]
 
 
-def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> None:
+def test_records_of_a_pair_number_tenants_as_in_a_launch_of_two() -> None:
     """Whoever else is in the launch: else repetitions of one pair would be of four tenants."""
     (start,) = resolver(*THREE).starts()
     seen = {str(spec.slice.tenant): spec.cell for spec in start.specs}
@@ -129,7 +129,7 @@ def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> 
         assert record.name == f"{cells[str(record.tenant)]}.in.{record.mix}"
 
 
-def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -> None:
+def test_only_a_pair_without_time_to_meet_is_an_error() -> None:
     """Each step of tenant 1 takes 30 s."""
     (start,) = resolver("--jobs", "cpu", "--pairs", "vae,wlm").starts()
     assert isinstance(start.design, InPairs)
@@ -164,16 +164,14 @@ def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.Mo
     assert sorted(pair.mix for start in starts for pair in start.met) == sorted(PAIRS)
 
 
-def test_more_pairs_than_a_launch_has_time_for_are_several_launches() -> None:
+def test_pairs_that_exceed_the_time_limit_are_several_launches() -> None:
     """At 15 s a pair, in half of the timeout."""
     starts = resolver(*THREE, "--timeout", "75").starts()
     assert [(start.key, len(start.met)) for start in starts] == [("pairs.1", 2), ("pairs.2", 2), ("pairs.3", 2)]
     assert len({pair.mix for start in starts for pair in start.met}) == 6
 
 
-def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_repetition_keeps_its_original_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own records are of jobs that had less memory than those before: all of them would fit at once."""
     words = (*THREE, "--outdir", str(tmp_path))
     half = resolver(*words).plans["student"].slices[0].memory_bytes
@@ -197,7 +195,7 @@ def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
     assert groups("--resume") == at_first
 
 
-def test_pairs_that_cannot_meet_in_one_launch_are_launches_and_a_line_says_why() -> None:
+def test_pairs_that_cannot_share_a_launch_are_launched_apart() -> None:
     on_devices = resolver("--jobs", "cpu", "--pairs", "vae,wlm", there=with_devices(2))
     together = [start.key for start in on_devices.starts() if not start.solo]
     assert together == ["vae+vae", "vae+wlm", "wlm+wlm"]
@@ -222,7 +220,7 @@ def changed(one: Options, other: Options, there: Machine = HOST, now: Machine | 
         (machine(nodes=2), "--jobs cpu --users 2", "", "--reserve 8G", "the slices"),
     ],
 )
-def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_on(
+def test_options_that_keep_launch_names_are_resume_conditions(
     there: Machine, words: str, one: str, other: str, name: str
 ) -> None:
     """Otherwise a resumed suite would mix two works, modes, baselines or places of memory."""
@@ -238,15 +236,13 @@ def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_o
         ("--jobs lambda", with_devices(2), machine(cores=6, devices=(device(0, name="A100"), device(1)))),
     ],
 )
-def test_other_processors_of_a_single_user_and_other_devices_are_other_slices(
-    words: str, before: Machine, now: Machine
-) -> None:
+def test_other_processors_or_devices_are_other_slices(words: str, before: Machine, now: Machine) -> None:
     """CUDA_VISIBLE_DEVICES and taskset are no flags: a resumed suite would have run on both."""
     one, other = (options(*words.split(), there=there) for there in (before, now))
     assert changed(one, other, before, now) == {"the slices"}
 
 
-def test_the_harness_that_makes_observations_is_a_condition_of_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_version_is_a_condition_of_resuming(monkeypatch: pytest.MonkeyPatch) -> None:
     """The version of its package is the same on both sides of `git pull`."""
     of = options("--jobs", "cpu", "--name", "vae")
     before = conditions(of)
@@ -255,7 +251,7 @@ def test_the_harness_that_makes_observations_is_a_condition_of_going_on(monkeypa
     assert {each for each in today if today[each] != before[each]} == {"cotenant.bench"}
 
 
-def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_going_on() -> None:
+def test_duet_sides_and_command_counting_are_resume_conditions() -> None:
     words = ("--jobs", "cpu", "--duet", "vae")
     smaller, larger = (options(*words, extra=("--batch-size", "64", "---", "-b", size)) for size in ("96", "128"))
     assert changed(smaller, larger) == {"arguments after --"}
@@ -271,9 +267,7 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
         assert changed(one, other) == ({"the jobs"} if differs else set())
 
 
-def test_the_callers_python_is_a_condition_of_its_commands_and_ours_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_callers_python_is_a_resume_condition_of_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     seen, flags = [], CommandFlags()
     for torch, ours in (("1", "1"), ("1", "2"), ("2", "2")):
@@ -301,7 +295,7 @@ def test_what_cannot_be_launched_is_refused(words: list[str], sentence: str) -> 
 
 
 @pytest.mark.slow
-def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(loose: Suites) -> None:
+def test_neighbours_in_a_mix_end_together(loose: Suites) -> None:
     jobs = [
         job("sums.py", "--repeat", 9, "--number", 10, "--sleep", 0.01, name="slow"),
         job("sums.py", "--repeat", 6, "--number", 2, name="fast"),
@@ -351,7 +345,7 @@ def test_a_device_is_pressed_where_both_tenants_have_it() -> None:
     assert (len(of_half.specs), of_half.design.takes_turns) == (2, True)
 
 
-def test_pressure_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press(
+def test_pressure_makes_one_launch_per_available_resource(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cotenant.launch.start.is_in_memory", lambda path: True)

@@ -58,7 +58,7 @@ def test_a_job_that_cannot_be_started_hides_no_other(tmp_path: Path, monkeypatch
     assert [start.cell.job.name for start in starts] == ["good"]
 
 
-def test_users_that_share_processors_are_said_to_import_torch_where_their_benchmark_does() -> None:
+def test_crowding_is_reported_only_for_users_that_import_torch() -> None:
     def crowd(command: str, sharers: int) -> Any:
         programs = [SimpleNamespace(command=ROOT / command)]
         return SimpleNamespace(sharers=sharers, programs=programs, specs=[])
@@ -101,9 +101,7 @@ class Holding(NoIsolation):
     unenforced = ()
 
 
-def test_a_plan_whose_slices_cannot_hold_torch_names_the_most_users_that_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slices_too_small_for_torch_name_how_many_users_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that is no benchmark of ours may need less."""
     monkeypatch.setenv("BASE", str(tmp_path / "base"))
     there = machine(cores=4, memory_bytes=8 << 30)

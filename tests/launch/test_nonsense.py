@@ -26,7 +26,7 @@ def spoken(shared: Suites) -> ByJob:
 
 
 @pytest.mark.slow
-def test_nonsense_fails_its_tenant_and_after_go_leaves_the_neighbour_its_record(spoken: ByJob) -> None:
+def test_nonsense_fails_its_tenant_not_a_measured_neighbour(spoken: ByJob) -> None:
     for name, records in spoken.items():
         late = "late" in name or name == "hangs-up"
         expected = ["completed", "completed"] if name == "twice" else ["failed", "completed" if late else "aborted"]
@@ -57,7 +57,7 @@ INVENTED = {
 """Invented values of a tenant, each with the error that it causes."""
 
 
-def test_invented_observations_are_invalid_and_a_neighbours_are_not(loose: Suites) -> None:
+def test_invented_observations_invalidate_only_their_own_record(loose: Suites) -> None:
     jobs = [
         job("rogue.py", "--who", 0, "--invent", what, "--sleep", sleep_s, name=what, args={"--repeat": repeat})
         for what, rule in INVENTED.items()

@@ -85,7 +85,7 @@ def test_a_slow_build_ticks(tmp_path: Path) -> None:
     assert 2 <= heard.calls.count(("tick",)) <= 1 + (time.perf_counter_ns() - begin_ns) / 1e9
 
 
-def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_done(tmp_path: Path) -> None:
+def test_a_death_while_timed_is_reported_after_all_are_done(tmp_path: Path) -> None:
     heard = Heard()
     result = launched(specs(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *PACED), observer=heard)
     assert outcomes(result) == ["failed", "completed"]

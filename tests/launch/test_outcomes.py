@@ -120,7 +120,7 @@ def test_a_launch_ends_for_both_tenants_with_its_reason(name: str, ended: ByJob)
         assert "neighbour_lost" in errors(second)
 
 
-def test_observations_before_a_death_are_kept_and_the_log_is_quoted(ended: ByJob, shared: Suites) -> None:
+def test_observations_before_a_death_are_kept(ended: ByJob, shared: Suites) -> None:
     for at, observations in DEATHS.items():
         dead, _ = ended[f"die-{at}"]
         assert (dead["train"], len(dead["observations"])) == (None, observations)
@@ -130,7 +130,7 @@ def test_observations_before_a_death_are_kept_and_the_log_is_quoted(ended: ByJob
     assert outcomes(ended["after"]) == ["completed", "completed"]
 
 
-def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJob) -> None:
+def test_a_program_that_never_joined_is_explained_by_its_status(ended: ByJob) -> None:
     messages = {
         name: next(record["message"] for record in ended[name] if record["outcome"] != "aborted")
         for name in ("silent", "killed", "broken", "needy")
@@ -142,7 +142,7 @@ def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJ
     assert "missing_package" in outcomes(ended["needy"])
 
 
-def test_this_package_is_had_from_its_checkout_and_from_no_index() -> None:
+def test_advice_installs_a_missing_cotenant_from_its_checkout() -> None:
     tail = "ModuleNotFoundError: No module named 'cotenant'"
     tenant: Any = SimpleNamespace(status=1, log_tail=lambda: tail)
     missing = f"The package 'cotenant' is missing. pip install {ROOT}"
@@ -207,7 +207,7 @@ def test_a_full_cgroup_above_the_slices_is_not_the_slice(v1: Suites) -> None:
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_killed(v1: Suites) -> None:
+def test_a_tenant_goes_on_without_its_killed_process_on_request(v1: Suites) -> None:
     """It is out of memory all the same: its number is not that of the work that was asked for."""
     v1.run([rogue("goes-on", "observed", "worker-hog-and-go-on")], "--on-oom", "process", *SMALL_SLICES, status=1)
     hog, neighbour = v1.records()
@@ -217,7 +217,7 @@ def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_ki
 
 
 @pytest.mark.v1
-def test_each_tenant_has_a_dev_shm_of_its_own_which_goes_with_it(v1: Suites) -> None:
+def test_each_tenant_has_its_own_dev_shm_that_goes_with_it(v1: Suites) -> None:
     """Both write the same name; a file that others put into the machine's /dev/shm is not counted as theirs."""
     others = Path("/dev/shm", f"{v1.name}-others")
     try:
@@ -245,7 +245,7 @@ def test_what_is_new_in_a_shared_dev_shm_is_reported(loose: Suites) -> None:
         left.unlink(missing_ok=True)
 
 
-def test_children_do_not_outlive_their_tenant_also_without_cgroups(loose: Suites) -> None:
+def test_children_do_not_outlive_their_tenant_without_cgroups(loose: Suites) -> None:
     """A daemon that has dropped the run's marker becomes a child of the runner when its parent ends."""
     jobs = [rogue("daemon", "record", "children", who=None)]
     loose.run(jobs, "--users", 2, status=0, COTENANT_LEAVE_UNMARKED="yes")

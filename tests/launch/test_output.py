@@ -48,9 +48,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, output: Output, name: str) -> None:
     monkeypatch.setattr(Directory, "write", written)
 
 
-def test_a_disk_that_fills_takes_no_record_and_one_that_cannot_be_kept_takes_no_other(
-    output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_cannot_be_kept_takes_no_other_with_it(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     output.check()
     refuse(monkeypatch, output, ".D1.")
     kept = output.keep(RECORDS, NOON)
@@ -60,9 +58,7 @@ def test_a_disk_that_fills_takes_no_record_and_one_that_cannot_be_kept_takes_no_
         output.check()
 
 
-def test_what_is_refused_before_a_suite_has_begun_is_wrong_input_and_later_a_failure(
-    output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_output_is_wrong_input_only_before_the_start(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, output, "resolved")
     with pytest.raises(CotenantError) as early:
         output.write("resolved", b"")
@@ -93,7 +89,7 @@ def test_a_journal_that_a_tenant_changed_stands_there_anew(deed: str, output: Ou
 
 
 @pytest.mark.parametrize("depth", [0, 600, 5000])
-def test_a_suite_begins_whatever_an_earlier_one_left_in_the_place_of_a_record(depth: int, tmp_path: Path) -> None:
+def test_a_suite_begins_although_an_old_record_is_unreadable(depth: int, tmp_path: Path) -> None:
     """How long each launch took is read before it."""
     path = tmp_path / "s.vae.R0.D0.1.json"
     if depth:
@@ -104,7 +100,7 @@ def test_a_suite_begins_whatever_an_earlier_one_left_in_the_place_of_a_record(de
 
 
 @pytest.mark.parametrize("suite", ["baselines", "my suite (1)", ".hidden", "[a]*"])
-def test_the_last_launches_are_found_whatever_the_suite_is_called(suite: str, output: Output) -> None:
+def test_last_launches_are_found_whatever_the_suite_is_called(suite: str, output: Output) -> None:
     output.keep([a_record(place={"suite": suite})], NOON)
     assert set(last.last_in(output.directory.path, suite)) == {"vae"}
 
@@ -145,7 +141,7 @@ def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_a_disk
-def test_a_disk_that_fills_in_the_midst_loses_no_record_and_is_a_failure(tmp_path: Path) -> None:
+def test_a_disk_that_fills_during_a_suite_loses_no_record(tmp_path: Path) -> None:
     ended = on_a_disk("150m", tmp_path, rogue("fills", "go", "fill-disk"), rogue("never", "go", "exit", 0))
     assert ended.returncode == 1, ended.stderr
     assert "No space left on device. Free some space there." in ended.stderr

@@ -47,7 +47,7 @@ def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
     assert (data / "mnist" / IMAGES).read_bytes() == b"mine"
 
 
-def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_own(loose: Suites) -> None:
+def test_no_data_set_is_made_beside_files_of_the_user(loose: Suites) -> None:
     own(loose.base / "data/mnist")
     loose.run(reading(loose.folder, "mnist/more"), "--users", 1, status=1)
     (record,) = loose.records()
@@ -86,7 +86,7 @@ def test_a_set_that_is_not_read_is_not_made(loose: Suites) -> None:
     assert loose.outcomes() == ["completed"]
 
 
-def test_a_set_that_only_an_argument_behind_the_dashes_names_is_made(loose: Suites) -> None:
+def test_a_data_set_named_only_after_the_dashes_is_made(loose: Suites) -> None:
     (job,) = with_data(loose.folder, 'mkdir -p "$DATA_DIRECTORY/x"', then=f'test -d "$2" && {SUMS}')
     loose.run([job | {"args": {}}], "--users", 1, "--", "--data", "$DATA_DIRECTORY/x", status=0)
     assert loose.outcomes() == ["completed"]

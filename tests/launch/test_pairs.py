@@ -54,7 +54,7 @@ def test_walks_take_each_pair_once_and_begin_where_one_has_to(
 
 
 @given(GRAPHS, st.lists(st.integers(0, 100), min_size=12, max_size=12), st.integers(0, 400))
-def test_each_pair_is_in_one_group_and_each_group_fits_but_for_a_pair_that_never_does(
+def test_each_pair_is_in_one_group_that_fits_if_it_can(
     graph: tuple[int, list[tuple[int, int]]], needs: list[int], room: int
 ) -> None:
     count, pairs = graph
@@ -65,7 +65,7 @@ def test_each_pair_is_in_one_group_and_each_group_fits_but_for_a_pair_that_never
         assert sum(needs[tenant] for tenant in there) <= room or len(group) == 1
 
 
-def test_what_fits_at_once_is_one_group_and_what_does_not_is_few() -> None:
+def test_pairs_that_fit_together_form_one_group() -> None:
     pairs = [*combinations(range(8), 2)]
     assert groups_of(pairs, [10] * 8, 80) == [tuple(pairs)]
     # Four of eight at once are six pairs: five launches are the least, and 28 pairs by themselves would be 28.
@@ -77,9 +77,7 @@ def test_what_fits_at_once_is_one_group_and_what_does_not_is_few() -> None:
 
 
 @given(GRAPHS.map(lambda graph: tuple(graph[1])), st.integers())
-def test_each_round_each_pair_meets_once_near_both_of_it_alone_in_the_same_slots(
-    pairs: tuple[tuple[int, int], ...], seed: int
-) -> None:
+def test_each_pair_meets_once_a_round_near_its_turns_alone(pairs: tuple[tuple[int, int], ...], seed: int) -> None:
     opening, blocks = blocks_of(pairs, seed=seed)
     there = sorted({*chain.from_iterable(pairs)})
     assert [block.awake for block in opening] == [dict.fromkeys(there, HOME), *({tenant: HOME} for tenant in there)]
@@ -96,7 +94,7 @@ def test_each_round_each_pair_meets_once_near_both_of_it_alone_in_the_same_slots
             assert all({tenant: slot} in near for tenant, slot in block.awake.items())
 
 
-def test_each_meeting_is_held_against_turns_alone_in_its_own_slots_at_the_most_three_blocks_away() -> None:
+def test_each_meeting_is_near_turns_alone_in_its_own_slots() -> None:
     pairs = tuple(combinations(range(6), 2))
     made = passed(chain.from_iterable(blocks_of(pairs)))
     spans = [(one.start_ns + 500 * MS, one.end_ns - 100 * MS) for one in made]
@@ -112,7 +110,7 @@ def test_each_meeting_is_held_against_turns_alone_in_its_own_slots_at_the_most_t
         assert {(one.block.round, one.block.awake[tenant]) for one in alone} == slots
 
 
-def test_tenants_of_pairs_are_thawed_for_their_meetings_as_often_as_for_their_turns_alone() -> None:
+def test_tenants_thaw_as_often_for_meetings_as_for_turns_alone() -> None:
     pairs, chance = tuple(combinations(range(6), 2)), random.Random(0)
     turns = [turn for _ in range(600) for turn in walks(pairs, chance)]
     own = [(before, turn) for before, turn in pairwise(turns) if 0 in turn.awake]
@@ -123,7 +121,7 @@ def test_tenants_of_pairs_are_thawed_for_their_meetings_as_often_as_for_their_tu
     assert parts[1] == pytest.approx(0.5, abs=0.15)
 
 
-def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes() -> None:
+def test_six_jobs_in_pairs_take_about_five_minutes() -> None:
     """21 pairs, in as few walks as may be."""
     pairs = (*combinations(range(6), 2), *((at, 6 + at) for at in range(6)))
     assert all(45 <= len(walks(pairs, random.Random(seed))) <= 50 for seed in range(9))
@@ -133,7 +131,7 @@ def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes
     assert blocks[-1].round >= LEAST_ROUNDS
 
 
-def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_each() -> None:
+def test_only_the_nearest_turns_alone_count_for_a_pair() -> None:
     """0 meets 1, then 2, before which 2 was alone. The last turn of 0 is near neither of its meetings."""
     walk = [{0: 0}, {0: 0, 1: 1}, {1: 1}, {2: 1}, {0: 0, 2: 1}, {0: 0}, {1: 0}, {0: 0}]
     made = passed(
@@ -185,7 +183,7 @@ def rounds(made: list[Passed]) -> int:
     return made[-1].block.round
 
 
-def test_pairs_go_by_the_steps_that_were_seen_alone_and_have_the_least_rounds_at_least() -> None:
+def test_pairs_are_timed_by_the_steps_seen_alone() -> None:
     made = timed({0: 100, 1: 10, 2: None}, 400)
     opening, blocks = made[:4], made[4:]
     assert all(one.block.lasting_ns == 900 * MS for one in opening), "an estimate that is far off costs little"
@@ -197,7 +195,7 @@ def test_pairs_go_by_the_steps_that_were_seen_alone_and_have_the_least_rounds_at
     assert rounds(timed(dict.fromkeys(range(3), 1), 400, budget_ns=HOUR_NS)) == WANTED_ROUNDS
 
 
-def test_who_is_too_slow_for_the_time_that_is_left_meets_nobody_and_the_others_keep_their_rounds() -> None:
+def test_a_tenant_too_slow_for_the_time_left_meets_no_other() -> None:
     def met(left_s: int) -> list[tuple[int, ...]]:
         made = timed({0: 5, 1: 200, 2: 5, 3: 30}, 100, left_ns=left_s * 1000 * MS, budget_ns=HOUR_NS)
         lasted_s = (made[-1].end_ns - made[0].start_ns) / 1e9

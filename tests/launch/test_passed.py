@@ -14,7 +14,7 @@ RANK = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "
 
 
 @pytest.mark.v1
-def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> None:
+def test_two_tenants_are_measured_side_by_side_in_their_slices(v1: Suites) -> None:
     flags = ["--users", 2, "--reserve", discover().memory_bytes // 2, "--strict"]
     v1.run([job(args={"--repeat": 8, "--number": 20})], *flags, status=0)
     records = v1.records()
@@ -45,7 +45,7 @@ def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> 
 
 
 @pytest.mark.v1
-def test_a_launch_that_owns_the_machine_has_many_ranks_and_one_record(v1: Suites) -> None:
+def test_a_launch_on_the_whole_machine_has_one_record_of_ranks(v1: Suites) -> None:
     words = {"3": "", "--repeat": 6, "--number": 3}
     v1.run([job("ranks.sh", group="all", args=words)], "--users", 2, status=0)
     (record,) = v1.records()
@@ -82,7 +82,7 @@ def test_a_rank_that_dies_ends_its_launch(records: ByJob) -> None:
     assert "Its log ends: last words of the log" in record["message"]
 
 
-def test_a_caller_that_is_a_rank_itself_makes_no_rank_of_a_tenant(records: ByJob, shared: Suites) -> None:
+def test_a_caller_that_is_a_rank_makes_no_rank_of_a_tenant(records: ByJob, shared: Suites) -> None:
     assert [record["outcome"] for record in records["job"] + records["echo"]] == ["completed"] * 4
     assert not RANK.keys() & json.loads(shared.log("echo"))["env"].keys()
 
@@ -96,7 +96,7 @@ def test_what_could_not_be_measured_is_a_finding(records: ByJob) -> None:
         assert "--isolation require says what they need" in finding["remedy"]
 
 
-def test_an_invalid_launch_completes_and_fails_only_when_asked_to_be_strict(records: ByJob, loose: Suites) -> None:
+def test_an_invalid_launch_fails_only_in_strict_mode(records: ByJob, loose: Suites) -> None:
     for record in records["malformed"]:
         assert record["outcome"] == "completed"
         assert found(record, "malformed_part")

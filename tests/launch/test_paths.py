@@ -32,9 +32,7 @@ def on_host(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: name)
 
 
-def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_dead_run_of_this_host_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another host's, whose name begins the same, is left alone; one that cannot be removed gives a sentence."""
     on_host(monkeypatch, HOSTS[0])
     theirs = of_run(tmp_path, DEAD)
@@ -47,9 +45,7 @@ def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(
     assert [made.temporary.exists() for made in (dead, living, theirs)] == [False, True, True]
 
 
-def test_another_boot_or_container_of_the_same_name_is_another_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_boot_or_container_has_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).temporary
     for name in ("read_text", "pid_namespace"):
         with monkeypatch.context() as patch:
@@ -57,9 +53,7 @@ def test_another_boot_or_container_of_the_same_name_is_another_place(
             assert RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).temporary != here
 
 
-def test_sockets_lie_where_a_tenant_with_a_shm_of_its_own_sees_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sockets_lie_where_a_tenant_with_its_own_shm_sees_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for temporary, root in (("/dev/shm", "/tmp"), ("/dev/shm/x", "/tmp"), ("/tmp", "/tmp"), ("/var/tmp", "/var/tmp")):
         monkeypatch.setattr("tempfile.gettempdir", lambda temporary=temporary: temporary)
         assert RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).sockets.parent == Path(root)

@@ -109,7 +109,7 @@ def test_each_phase_has_its_messages(rank: Rank, go: Go) -> None:
     assert not any(rank.has_come_to(phase) for phase in RankPhase if phase != RankPhase.FAILED)
 
 
-def test_rank_0_reports_for_ranks_elsewhere_what_it_could_have_seen(rank: Rank, go: Go) -> None:
+def test_rank_0_reports_only_plausible_rows_of_other_ranks(rank: Rank, go: Go) -> None:
     rank.world, rank.elsewhere = 3, 2
     started(rank, go, seen(go, 0), seen(go, 1))
     rows = [seen(go, 0), seen(go, 1)]
@@ -143,7 +143,7 @@ def test_the_observation_under_way_at_enough_is_kept(rank: Rank, go: Go) -> None
     assert len(rank.observations) == 2
 
 
-def test_an_observation_is_not_late_by_the_time_that_its_tenant_was_held(rank: Rank, go: Go) -> None:
+def test_time_a_tenant_was_held_does_not_make_observations_late(rank: Rank, go: Go) -> None:
     end_ns = go.t0_ns + 100_000_000
     rank.rests.append((end_ns + 1, end_ns + 600_000_001))
     rank.link.awaited_ns = end_ns + 610_000_000
@@ -187,7 +187,7 @@ def test_an_exit_status_in_words() -> None:
     assert {status: signal_name(status) for status in words} == words
 
 
-def test_one_that_may_be_sent_with_the_next_is_late_where_the_next_is(rank: Rank, go: Go) -> None:
+def test_a_deferred_observation_is_late_only_if_the_next_is(rank: Rank, go: Go) -> None:
     """A short one waits for the next, which took seconds on a busy host: only a next that came late may be invented."""
     sent_ns = go.t0_ns + 1_000_000
     started(rank, Go(go.t0_ns, Amount(2, 3, 0)), seen(go, 0, end_ns=sent_ns))
@@ -199,7 +199,7 @@ def test_one_that_may_be_sent_with_the_next_is_late_where_the_next_is(rank: Rank
     assert rank.late_ns == rank.link.awaited_ns - next_ns
 
 
-def test_how_late_an_observation_came_is_known_by_the_looks_before(go: Go) -> None:
+def test_lateness_of_an_observation_is_known_by_earlier_looks(go: Go) -> None:
     """A message that two looks have not found was sent after the first of them, however full the buffer was."""
     ours, theirs = socket.socketpair()
     with theirs:

@@ -32,7 +32,7 @@ def reaper(tmp_path: Path) -> Iterator[Reaper]:
     made._process.communicate()
 
 
-def test_a_later_start_knows_whose_it_is_and_it_goes_without_a_word(reaper: Reaper) -> None:
+def test_a_reaper_names_its_run_and_is_dismissed_silently(reaper: Reaper) -> None:
     (pid,) = reaper.pids
     own, environment = f"{REAPER_VARIABLE}={RunName()}".encode(), Path(f"/proc/{pid}/environ")
     # In the midst of its exec a process has none.

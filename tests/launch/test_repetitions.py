@@ -21,7 +21,7 @@ from tenants.suites import Suites, job, until
 SHORT = ("--number", 1, "--repeat", 8)
 
 
-def test_each_repetition_has_a_number_of_its_own_and_one_table_has_all(loose: Suites) -> None:
+def test_repetitions_are_numbered_and_share_one_table(loose: Suites) -> None:
     ended = loose.run([job("sums.py", *SHORT)], "--users", 1, "--uid", 2, "--repetitions", 3, status=0)
     assert [record["run_id"] for record in loose.records()] == [2, 3, 4]
     lines = [line for line in ended.stdout.splitlines() if "/3 job" in line]
@@ -31,7 +31,7 @@ def test_each_repetition_has_a_number_of_its_own_and_one_table_has_all(loose: Su
     assert "the mean over 3 launches, its 95 % interval" in ended.stdout
 
 
-def test_a_repetition_that_runs_again_takes_the_place_of_the_first_run_unless_it_fails(loose: Suites) -> None:
+def test_a_repeated_run_replaces_the_first_unless_it_fails(loose: Suites) -> None:
     jobs, failing = [job("sums.py", *SHORT)], [job("", name="job") | {"cmd": "/bin/false"}]
     loose.run(jobs, "--users", 1, status=0)
     (first,) = loose.output.glob("*.json")
@@ -49,7 +49,7 @@ def test_a_repetition_that_runs_again_takes_the_place_of_the_first_run_unless_it
     assert len([*loose.output.glob("*.superseded")]) == 2
 
 
-def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: Suites) -> None:
+def test_after_a_signal_resume_runs_the_remaining_repetitions(loose: Suites) -> None:
     jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--repetitions", 2, "--budget", 1)
     runner = loose.start(jobs, *flags)
     until(lambda: any(loose.output.glob("logs/*")), "the first repetition has begun")
@@ -63,7 +63,7 @@ def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: 
     assert not loose.leftovers()
 
 
-def test_resume_begins_repetitions_anew_that_belong_to_an_earlier_run(loose: Suites) -> None:
+def test_resume_restarts_repetitions_of_an_earlier_run(loose: Suites) -> None:
     """The second run was ended in its first repetition, and the second one there is of the first run."""
     jobs, flags = [job("sums.py", *SHORT)], ("--users", 1)
     loose.run(jobs, *flags, "--repetitions", 2, status=0)

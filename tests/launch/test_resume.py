@@ -49,7 +49,7 @@ def gated(suites: Suites) -> list[dict[str, Any]]:
 
 
 @pytest.mark.v1
-def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Suites) -> None:
+def test_a_resumed_suite_ends_with_every_record_once(v1: Suites) -> None:
     flags, jobs = ("--users", 2, "--uid", 3), gated(v1)
     # In the middle of a launch whose neighbours in the suite have their records.
     for number, (done, at) in ((signal.SIGKILL, "ab"), (signal.SIGINT, "bc")):
@@ -107,7 +107,7 @@ def ended_on(folder: Path, *hosts: str) -> dict[str, str]:
     return files
 
 
-def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:
+def test_records_of_another_host_stay_and_do_not_count_as_done(tmp_path: Path) -> None:
     files = ended_on(tmp_path, "a", "b")
     # The line of a is about to be written; b was killed before it wrote its own.
     write(tmp_path, launch("wlm", place={"hostname": "a", "suite_started": NOON}), journal=False)
@@ -129,7 +129,7 @@ def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(
     ],
     ids=["gone", "no time", "no time zone"],
 )
-def test_records_of_a_finished_launch_that_cannot_be_read_are_named(
+def test_unreadable_records_of_a_finished_launch_are_named(
     tmp_path: Path, damaged: Callable[[dict[str, Any]], dict[str, Any] | None]
 ) -> None:
     gone = min(ended_on(tmp_path, "node1"))
@@ -155,7 +155,7 @@ def test_without_a_beginning_it_begins(loose: Suites) -> None:
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_twenty_kills_at_random_moments_change_nothing_in_the_set_of_records(v1: Suites) -> None:
+def test_twenty_random_kills_do_not_change_the_set_of_records(v1: Suites) -> None:
     chance, kills = random.Random(7), 0
     while kills < 20:
         v1.output.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ def commands(made: Resolver) -> dict[str, set[str]]:
     return {start.label: {" ".join(spec.command[1:-2]) for spec in start.specs} for start in made.starts()}
 
 
-def test_a_host_without_devices_runs_the_small_sizes_and_names_what_it_leaves_out() -> None:
+def test_a_host_without_devices_runs_the_small_sizes() -> None:
     made = sized(machine())
     assert commands(made) == {
         "net_fp32": {"--precision fp32 --batch-size 2 --class cpu --size 64 --deep 1"},
@@ -68,7 +68,7 @@ def test_a_host_without_devices_runs_the_small_sizes_and_names_what_it_leaves_ou
     assert sum(line.startswith("  sizes") for line in lines) == 4
 
 
-def test_a_precision_that_is_named_runs_and_says_itself_what_the_host_lacks() -> None:
+def test_a_precision_selected_by_name_is_not_left_out() -> None:
     made = sized(machine(), "--name", "*_fp16")
     assert list(commands(made)) == ["net_fp16"]
     assert made.left_out() == ()
@@ -98,7 +98,7 @@ def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
     assert made["net_fp16"] == {"--precision fp16 --batch-size 256 --size 224 --class 80gb"}
 
 
-def test_arguments_after_the_dashes_win_and_may_not_contradict_a_name() -> None:
+def test_extra_arguments_win_but_may_not_contradict_a_name() -> None:
     (words,) = commands(sized(machine(), "--name", "net_fp32", extra=("--batch-size", "9", "--size=3")))["net_fp32"]
     assert words == "--precision fp32 --class cpu --deep 1 --batch-size 9 --size=3"
     with pytest.raises(CotenantError, match=r"net_fp32 trains in fp32, .* Choose --name net_bf16\.$"):
@@ -107,7 +107,7 @@ def test_arguments_after_the_dashes_win_and_may_not_contradict_a_name() -> None:
         sized(machine(), "--name", "large", extra=("--precision=bf16",)).starts()
 
 
-def test_a_part_smaller_than_every_class_leaves_out_what_asks_for_sizes() -> None:
+def test_a_part_smaller_than_every_class_leaves_out_sized_jobs() -> None:
     made = sized(with_devices(1, memory_bytes=16 * GIB), "--users", "4", "--baseline", "none", "--exclude", "all")
     assert list(commands(made)) == ["plain"]
     assert "MEMORY_CLASS" not in made.starts()[0].specs[0].environment

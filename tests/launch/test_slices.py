@@ -26,7 +26,7 @@ SENTENCES = {
 }
 
 
-def test_a_slice_that_was_changed_or_left_makes_its_launch_invalid(v1: Suites) -> None:
+def test_a_changed_or_abandoned_slice_invalidates_its_launch(v1: Suites) -> None:
     v1.run([rogue(deed, "observed", deed) for deed in SENTENCES], "--users", 2, "--strict", status=1)
     records = v1.by_job()
     for deed, sentences in SENTENCES.items():
@@ -56,7 +56,7 @@ def launched(suites: Suites, uid: int, *words: object, slices: int = 1) -> list[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("slices", [1, 2])
-def test_a_killed_tenant_and_a_hog_end_alone_in_their_shared_slice(v1: Suites, slices: int) -> None:
+def test_a_killed_tenant_and_a_hog_end_alone_in_a_shared_slice(v1: Suites, slices: int) -> None:
     """Neighbours finish, at no less than the rate that they have beside a tenant that goes on."""
     if len(os.sched_getaffinity(0)) < slices:
         pytest.skip("needs a processor for each slice")

@@ -22,7 +22,7 @@ def rates(records: list[dict[str, Any]]) -> list[float]:
     return [record["statistics"]["median"] for record in records]
 
 
-def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites) -> None:
+def test_each_tenant_is_launched_alone_right_after_its_launch(loose: Suites) -> None:
     """Without slices alone means the whole machine. Files keep their form, and no reader takes it for its job."""
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     ended = loose.run(jobs, "--users", 2, "--baseline", "whole", "--uid", 3, "--verbose", status=0)
@@ -114,7 +114,7 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)
 
 
-def test_where_observations_are_counted_a_user_goes_on_alone_and_its_record_says_so(loose: Suites) -> None:
+def test_with_counted_observations_a_user_continues_alone(loose: Suites) -> None:
     """Its observations are as long as those beside the others, and about as many as fill two seconds."""
     flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
     words = ("--users", 2, "--baseline", "blocks", "--", "--repeat", 70)

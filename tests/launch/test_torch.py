@@ -42,7 +42,7 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
 
 
 @pytest.mark.slow
-def test_a_script_of_theirs_under_the_runner_is_measured_beside_its_neighbour(loose: Suites) -> None:
+def test_a_reference_suite_script_runs_beside_its_neighbour(loose: Suites) -> None:
     loose.run([job("polynome.py", "--repeat", 100_000, "--number", 20)], "--users", 2, "--budget", 4, status=0)
     assert loose.outcomes() == ["completed"] * 2
     for record in loose.records():
@@ -90,7 +90,7 @@ def benchmark(cmd: str, *words: str | int, name: str = "job") -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_what_this_device_cannot_do_and_memory_that_the_kernel_refuses(loose: Suites) -> None:
+def test_unsupported_precision_and_refused_memory_name_a_remedy(loose: Suites) -> None:
     """fp16 on a processor is unsupported, and bf16 is offered; too large a batch is answered with half of it."""
     jobs = [benchmark(POLYNOME, "--half", name="fp16"), benchmark(POLYNOME, "--batch-size", 1 << 46, name="large")]
     loose.run(jobs, "--users", 1, status=1)
@@ -103,7 +103,7 @@ def test_what_this_device_cannot_do_and_memory_that_the_kernel_refuses(loose: Su
 
 @pytest.mark.v1
 @pytest.mark.slow
-def test_a_batch_too_large_for_its_slice_is_answered_with_half_of_it(v1: Suites) -> None:
+def test_a_batch_too_large_for_its_slice_suggests_half_of_it(v1: Suites) -> None:
     """The default batch, which stands on no command line."""
     words = ("--arch", "resnet18", "--size", "320")
     reserve = discover().memory_bytes - (1200 << 20)

@@ -116,9 +116,7 @@ def uvx(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
 
 
 @pytest.mark.parametrize("text", [LOOP, LIGHTNING, TRANSFORMERS], ids=["loop", "lightning", "transformers"])
-def test_with_nothing_installed_uvx_measures_the_python_on_the_path(
-    loose: Suites, python: Path, uvx: list[str | Path], text: str
-) -> None:
+def test_uvx_measures_the_python_on_the_path(loose: Suites, python: Path, uvx: list[str | Path], text: str) -> None:
     (loose.folder / "train.py").write_text(text)
     line = [*uvx, "exec", "--isolation", "affinity", "--outdir", loose.output, "--", "python", "train.py", "out.{user}"]
     path = f"{python.parent}:{os.environ['PATH']}"

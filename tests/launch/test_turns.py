@@ -51,7 +51,7 @@ def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, t
     assert loose.outcomes() == ["completed"] * 2
 
 
-def test_one_after_the_other_once_all_have_asked_and_on_together() -> None:
+def test_tenants_take_turns_once_all_have_asked() -> None:
     tenants = first, second, third = Sharer(0, "GPU-a"), Sharer(1, "GPU-a"), Sharer(2, "GPU-a")
     turns, _ = turns_of(*tenants)
     turns.request(second)
@@ -78,7 +78,7 @@ def test_other_devices_and_those_without_one_do_not_wait() -> None:
     assert told(*tenants) == [[], ["turn", "turned"], [], ["turn", "turned"]]
 
 
-def test_who_shares_processors_has_turns_and_who_has_others_does_not_wait() -> None:
+def test_only_tenants_that_share_processors_wait_for_turns() -> None:
     places = (0, 1), (2, 3), (1, 2), (4, 5)
     tenants = [Sharer(index, processors=place) for index, place in enumerate(places)]
     turns, _ = turns_of(*tenants)
@@ -109,7 +109,7 @@ if runner.warms_up_alone:
     assert all(before[1] <= behind[0] for before, behind in pairwise(times))
 
 
-def test_who_is_lost_or_dawdles_loses_its_turn_and_who_is_ready_needs_none() -> None:
+def test_a_lost_or_slow_tenant_loses_its_turn() -> None:
     tenants = dead, slow, last, ready = [Sharer(index, "GPU-a") for index in range(4)]
     turns, now = turns_of(*tenants)
     ready.ready = True

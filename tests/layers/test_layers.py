@@ -63,7 +63,7 @@ def test_groups_in_fp32_on_a_device_have_keys_for_each_head(monkeypatch: pytest.
     assert seen == [(4, 4, False), (2, 2, True), (2, 2, True)]
 
 
-def test_a_mask_takes_the_place_of_causal_and_dropout_stands_in_training_alone() -> None:
+def test_an_attention_mask_takes_the_place_of_causal() -> None:
     part, x_blw = Attention(32, 4, causal=True, dropout=0.5), torch.randn(2, 7, 32)
     assert not torch.equal(part(x_blw), part(x_blw))
     part.eval()
@@ -116,7 +116,7 @@ def test_a_layer_adds_what_its_parts_make() -> None:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_a_decoder_looks_back_only_and_learns_from_small_weights(tied: bool) -> None:
+def test_a_decoder_does_not_see_later_tokens(tied: bool) -> None:
     values: dict[str, Any] = {name: getattr(SMALL, name) for name in DecoderSize.__slots__}
     model = initialised(Decoder(DecoderSize(**values | {"tied": tied})))
     tokens = torch.randint(50, (2, 12))
@@ -183,7 +183,7 @@ def test_the_output_in_parts_is_cross_entropy_of_a_linear_layer(
 
 
 @pytest.mark.parametrize("rows", [1, 2, 6, 300, 1_000_000, 1_000_002, 1_000_003, 2_000_006])
-def test_ranks_are_scattered_over_all_rows_and_the_first_ones_stand_far_apart(rows: int) -> None:
+def test_scattered_ranks_cover_all_rows_and_stand_far_apart(rows: int) -> None:
     row_n = scattered(torch.arange(rows), rows)
     assert torch.equal(row_n.bincount(minlength=rows), torch.ones(rows, dtype=torch.int64))
     first = min(rows, 20)

@@ -143,7 +143,7 @@ def test_a_path_is_joined_below_the_mounts_root(tmp_path: Path) -> None:
         assert own == (None if below is None else tmp_path / CG / below), (shown, path)
 
 
-def test_a_mount_of_what_is_above_our_namespace_still_limits_and_one_of_somebody_elses_does_not(tmp_path: Path) -> None:
+def test_a_mount_above_our_namespace_still_limits_memory(tmp_path: Path) -> None:
     write(tmp_path, {f"{CG}/memory.max": 1 << 30})
     host(tmp_path, "0::/", mount("/sys/fs/cgroup", "cgroup2", "x", "/../.."))
     assert memory_limit(cgroup_mounts(tmp_path)) == 1 << 30
@@ -152,7 +152,7 @@ def test_a_mount_of_what_is_above_our_namespace_still_limits_and_one_of_somebody
     assert (mounts.v2, mounts.chain(), memory_limit(mounts)) == (tmp_path / CG, (), None)
 
 
-def test_of_several_mounts_the_one_that_shows_most_and_no_hidden_one(tmp_path: Path) -> None:
+def test_the_mount_that_shows_most_is_used_and_no_hidden_one(tmp_path: Path) -> None:
     points = {"/elsewhere": "/theirs", "/part": "/a", "/with\\040space": "/"}
     host(tmp_path, "0::/a/b", *(mount(point, "cgroup2", "x", shown) for point, shown in points.items()))
     assert cgroup_mounts(tmp_path).own.get(V2) == tmp_path / "with space/a/b"

@@ -47,7 +47,7 @@ def cached(root: Path, number: int, level: int, serves: str, kind: str = "Unifie
     write(root, {f"{place}/shared_cpu_list": serves})
 
 
-def test_last_level_caches_are_told_once_each_with_whom_they_serve(tmp_path: Path) -> None:
+def test_last_level_caches_are_listed_once_with_processors(tmp_path: Path) -> None:
     """Two complexes of four processors with an L3 each, and one processor whose last is its own L2."""
     assert last_level_caches(range(9), tmp_path) == []
     assert last_level_cache_bytes(tmp_path) is None

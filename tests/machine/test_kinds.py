@@ -35,7 +35,7 @@ def clocks(*of_each: float) -> dict[str, object]:
     return {f"{CPU}/cpu{n}/cpufreq/cpuinfo_max_freq": int(ghz * 1e6) for n, ghz in enumerate(of_each)}
 
 
-def test_cores_of_arm_differ_by_part_and_not_by_bins_of_their_clock(tmp_path: Path) -> None:
+def test_kinds_of_arm_cores_follow_the_part_not_the_capacity(tmp_path: Path) -> None:
     """DGX Spark: two kinds of ten, whose capacities have five values."""
     parts, capacities = ["0x41 0xd87"] * 5 + ["0x41 0xd85"] * 5, [718, 731, 718, 731, 718, 997, 1017, 1024, 1017, 1024]
     bins = {f"{CPU}/cpu{n}/cpu_capacity": capacity for n, capacity in enumerate(capacities * 2)}

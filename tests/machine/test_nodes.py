@@ -40,7 +40,7 @@ def test_a_node_with_processors_is_ram_whatever_a_driver_says(tmp_path: Path) ->
     assert discover(tmp_path, environ={}).memory_bytes == 8 << 30
 
 
-def test_nodes_that_overlap_give_the_memory_of_all_that_list_a_processor(tmp_path: Path) -> None:
+def test_overlapping_nodes_give_the_memory_of_all_of_them(tmp_path: Path) -> None:
     """numa=fake=2 on a host of two processors."""
     processors(tmp_path, [(0,), (1,)])
     for number in (0, 1):

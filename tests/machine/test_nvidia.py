@@ -77,7 +77,7 @@ def test_without_driver_or_library_there_are_none(tmp_path: Path, monkeypatch: p
     assert silence(tmp_path, {}) == "Python lacks nvidia-ml-py"
 
 
-def test_why_no_device_answers_is_told_where_there_is_a_sign_of_one(tmp_path: Path) -> None:
+def test_a_silent_device_is_explained_if_there_is_a_sign_of_one(tmp_path: Path) -> None:
     mute, empty = FakeNvml(BOARDS, starts=False), FakeNvml()
     assert silence(tmp_path, {}, mute) == ""
     write(tmp_path, {"dev/nvidia0": ""})
@@ -126,7 +126,7 @@ def states(root: Path, *boards: Board) -> tuple[DeviceState, ...]:
     return device_states(PCI, root, FakeNvml(boards))
 
 
-def test_devices_count_as_cuda_does_and_only_the_callers_are_asked(tmp_path: Path) -> None:
+def test_device_indices_match_those_of_cuda(tmp_path: Path) -> None:
     boards = (Board("GPU-0", BUSES[0]), Board("GPU-1", BUSES[1]), Board("GPU-2", "00000000:01:00.0"))
     nvml = FakeNvml(boards)
     assert [state.index for state in device_states(PCI, tmp_path, nvml)] == [1, 2]
@@ -143,7 +143,7 @@ def test_modes_faults_and_what_a_device_does_not_tell(tmp_path: Path) -> None:
     assert state.slowed_by == ("hardware", "heat")
 
 
-def test_calls_that_leave_nvml_have_successors_and_neither_needs_to_be_there(tmp_path: Path) -> None:
+def test_calls_removed_from_nvml_have_replacements(tmp_path: Path) -> None:
     class MismatchError(Exception):
         pass
 
@@ -172,9 +172,7 @@ def test_calls_that_leave_nvml_have_successors_and_neither_needs_to_be_there(tmp
         assert slowed(PCI, tmp_path, nvml) == (counters,)
 
 
-def test_an_idle_daemon_of_mps_is_seen_by_its_process_and_its_pipe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_mps_daemon_is_seen_by_its_process_and_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
     write(tmp_path, {"proc/77/comm": "nvidia-cuda-mps"})
     assert not states(tmp_path, Board("", BUSES[0]))[0].mps

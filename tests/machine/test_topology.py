@@ -94,7 +94,7 @@ def test_sockets_are_counted_whatever_the_kernel_calls_them(tmp_path: Path) -> N
         assert discover(tmp_path / name, affinity={3}, environ={}).processors[0].package == packages[3]
 
 
-def test_directories_stand_in_for_the_online_list_and_other_architectures_name_their_processor_otherwise(
+def test_cpu_directories_stand_in_for_the_online_list(
     tmp_path: Path,
 ) -> None:
     for name in ("cpu0", "cpu3", "cpufreq", "cpuidle"):

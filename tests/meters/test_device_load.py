@@ -50,7 +50,7 @@ def test_energy_is_a_difference_over_ten_seconds_at_least() -> None:
         assert bool(lacks) == bool(device["energy_lacks"])
 
 
-def test_a_shared_device_tells_how_many_share_it_and_the_most_clients_of_mps() -> None:
+def test_a_shared_device_counts_its_sharers_and_mps_clients() -> None:
     readings = [Reading(2, mps_clients=clients) for clients in (0, 1, 4, 3)]
     for sharers, wanted in (({2: 4}, 4), (None, 0)):
         meter = DeviceLoad(Script(readings), sharers=sharers)
@@ -100,7 +100,7 @@ def test_what_no_device_tells_is_absent() -> None:
     assert meter.absent().keys() == {"devices.power_w", "devices.slowed_samples"}
 
 
-def test_who_is_not_below_us_is_a_stranger_and_is_looked_up_once() -> None:
+def test_a_process_outside_our_tree_is_a_stranger() -> None:
     script = "import subprocess, sys; subprocess.run(['cat'])"
     with subprocess.Popen([sys.executable, "-c", script], stdin=-1) as child:
         tree = psutil.Process(child.pid)

@@ -90,7 +90,7 @@ def test_a_look_right_behind_another_tells_no_load_by_itself(host: Host) -> None
     assert meter.sample() == {("host", "foreign_processors"): pytest.approx(TICK_NS / SECOND)}
 
 
-def test_slices_that_do_not_count_are_stood_for_by_the_processes_below_us(host: Host) -> None:
+def test_processes_stand_in_for_slices_that_count_no_time(host: Host) -> None:
     own = os.getpid()
     host.process(101, "user) odd", own, ticks=100)
     host.process(102, "worker", 101, ticks=5)

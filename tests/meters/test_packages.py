@@ -57,7 +57,7 @@ def test_counters_that_cannot_be_read(tmp_path: Path) -> None:
         assert meter.absent() == {"packages": READABLE}
 
 
-def test_a_counter_that_is_taken_away_in_between_keeps_what_it_had(tmp_path: Path) -> None:
+def test_a_counter_that_becomes_unreadable_keeps_its_energy(tmp_path: Path) -> None:
     zone(tmp_path, 0, "package-0", 10)
     meter = PackageEnergy(tmp_path)
     meter.start([])

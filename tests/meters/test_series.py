@@ -29,7 +29,7 @@ def test_values_stand_at_their_places_and_times() -> None:
     }
 
 
-def test_two_looks_within_a_millisecond_are_two_times_and_one_look_is_no_step() -> None:
+def test_two_samples_within_a_millisecond_keep_two_times() -> None:
     series = TimeSeries()
     assert series.result(0) == {"every_s": None, "at_s": []}
     series.add(S, {("host", "free"): 7})
@@ -39,7 +39,7 @@ def test_two_looks_within_a_millisecond_are_two_times_and_one_look_is_no_step() 
 
 
 @given(st.integers(1, 6 * MOST_POINTS))
-def test_however_long_it_is_the_points_are_few_even_and_of_looks(looks: int) -> None:
+def test_a_series_has_few_evenly_spaced_sampled_points(looks: int) -> None:
     series = TimeSeries()
     for index in range(looks):
         series.add(index * S, {("host", "index"): index})

@@ -135,7 +135,7 @@ def reading_of(**says: Any) -> Reading:
         return source.read()["GPU-00ff"]
 
 
-def test_a_word_of_ones_is_no_number_nor_is_more_than_all_of_a_load() -> None:
+def test_placeholder_and_impossible_values_are_no_readings() -> None:
     for untold in (0xFFFF, 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF, float("nan"), "N/A", None, [1]):
         reading = reading_of(
             gpu_activity={"gfx_activity": untold, "umc_activity": untold},
@@ -157,13 +157,13 @@ def test_a_question_that_fails_in_any_way_is_untold() -> None:
         assert reading_of(**{name: error("x") for name in SAYS if name != "gpu_device_bdf"}) == Reading(1)
 
 
-def test_processes_of_an_amd_device_without_what_is_asked_of_them() -> None:
+def test_amd_processes_with_missing_fields_are_tolerated() -> None:
     assert reading_of(gpu_process_list=[{"name": "python"}]).processes == ()
     unreadable = {"pid": 8, "name": "N/A", "mem": "N/A"}
     assert reading_of(gpu_process_list=[unreadable]).processes == (DeviceProcess(8, "", None),)
 
 
-def test_without_its_driver_or_a_library_that_can_be_imported_there_is_no_amd_source(
+def test_without_a_driver_or_library_there_is_no_amd_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     smi = FakeSmi(SAYS, starts=False)

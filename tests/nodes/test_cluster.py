@@ -59,7 +59,7 @@ def _scontrol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm.shutil, "which", lambda name: f"/usr/bin/{name}")
 
 
-def test_the_launcher_and_the_place_follow_from_flags_and_surroundings() -> None:
+def test_flags_and_environment_decide_the_launcher_and_cluster() -> None:
     for launcher, flags, environ, cluster in PLACES:
         assert (launcher_of(flags, environ), cluster_of(flags, environ)) == (launcher, cluster), (flags, environ)
         assert needs_srun(flags, environ) == (environ in (SCRIPT, SALLOC) and launcher == "slurm")
@@ -80,7 +80,7 @@ def test_endpoints_and_the_interface_towards_one() -> None:
     assert interface_towards(HERE) == "lo"
 
 
-def test_srun_starts_one_runner_a_node_with_all_that_the_job_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_srun_starts_one_runner_per_node(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[Any] = []
     monkeypatch.setattr(slurm.os, "execve", lambda *given: begun.append(given))
     held = {"SLURM_CPUS_ON_NODE": "8", "SLURM_JOB_CPUS_PER_NODE": "8(x2)", "SLURM_GPUS_PER_TASK": "1"}
@@ -105,7 +105,7 @@ def test_what_would_run_in_a_slurm_job_is_that_of_its_nodes(
     assert cluster_of(cluster_flags(as_node_0(SuiteFlags()))) == Cluster(2, 0, HERE, 29400)
 
 
-def test_a_slurm_job_whose_time_brought_no_launch_to_its_end_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slurm_job_that_completes_no_launch_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     ends = {("SIGTERM", False): 1, ("SIGTERM", True): 130, ("SIGINT", False): 130}
     assert {end: suite_run._status_of(*end) for end in ends} == ends

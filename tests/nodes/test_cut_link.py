@@ -57,7 +57,7 @@ def three(tmp_path: Path) -> Iterator[Nodes]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
-def test_a_link_that_is_cut_ends_the_launch_by_name_within_its_limit(three: Nodes) -> None:
+def test_a_cut_link_ends_the_launch_within_its_limit(three: Nodes) -> None:
     args: dict[str, Any] = {"--repeat": 1000, "--number": 50, "--batch-size": 8}
     endless = {"name": "cut", "cmd": str(TENANTS / "ddp.sh"), "cgroup": "all", "args": args}
     three.start([endless], "--ready-timeout", READY_S)

@@ -148,7 +148,7 @@ def jobs(place: Path, *names: str, **args: int) -> Path:
     return path
 
 
-def test_srun_starts_a_runner_on_each_node_and_their_launch_is_one(slurm: Slurm) -> None:
+def test_srun_runners_on_all_nodes_form_one_launch(slurm: Slurm) -> None:
     job_id = slurm.batch(f"--jobs {jobs(slurm.place, 'both', repeat=6, number=3)}")
     until(lambda: slurm.state(job_id) in ("COMPLETED", "FAILED", "NODE_FAIL"), "the job ends", 150, slurm.said)
     assert slurm.state(job_id) == "COMPLETED", slurm.said()
@@ -162,7 +162,7 @@ def test_srun_starts_a_runner_on_each_node_and_their_launch_is_one(slurm: Slurm)
         assert int(given["processors"]) == os.cpu_count()
 
 
-def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(slurm: Slurm) -> None:
+def test_a_requeued_job_resumes_after_a_signal(slurm: Slurm) -> None:
     """The signal of --signal is sent by hand, once the first launch has its record and the second one runs."""
     job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', 'b', repeat=60, number=200)}")
     begun = [slurm.place / f"{node}/output/logs" for node in ("e1", "e2")]
@@ -179,7 +179,7 @@ def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(
     assert "1 launch done, 1 to come." in slurm.out.read_text()
 
 
-def test_a_job_too_short_for_a_launch_is_not_requeued_for_ever_and_says_why(slurm: Slurm) -> None:
+def test_a_job_too_short_for_a_launch_is_not_requeued(slurm: Slurm) -> None:
     job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', repeat=600, number=200)}")
     until(lambda: list(slurm.place.glob("e2/output/logs/a.*")), "the launch has begun", 150, slurm.said)
     slurm.run("scancel", "--signal=TERM", job_id)

@@ -42,7 +42,7 @@ def job_cgroup() -> Iterator[str]:
             (CGROUPS / hierarchy / level).rmdir()
 
 
-def test_slices_lie_in_the_jobs_own_cgroup_and_get_no_more_than_it_has(job_cgroup: str, v1: Suites) -> None:
+def test_slices_stay_in_the_cgroup_and_limits_of_the_slurm_job(job_cgroup: str, v1: Suites) -> None:
     inside = script(
         v1.folder / "inside.sh",
         *(f"echo $$ > {CGROUPS}/{hierarchy}/{job_cgroup}/cgroup.procs" for hierarchy in HIERARCHIES),

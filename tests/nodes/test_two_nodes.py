@@ -68,7 +68,7 @@ def test_torchrun_trains_one_model_over_two_nodes(two: Nodes) -> None:
     assert both["observed"]["audit"]["differences"] == []
 
 
-def test_a_rank_that_fails_is_quoted_and_the_next_launch_follows(two: Nodes) -> None:
+def test_a_failed_rank_is_quoted_and_the_next_launch_follows(two: Nodes) -> None:
     """One process on each node that knows of no other has no part in a launch of both."""
     apart = script(two.leader.folder / "apart.sh", f'exec python {TENANTS / "ddp.py"} "$@"')
     jobs = [trained("odd", die_at=5, die_how="raise", die_who=1), trained("apart") | {"cmd": str(apart)}, trained()]
@@ -81,7 +81,7 @@ def test_a_rank_that_fails_is_quoted_and_the_next_launch_follows(two: Nodes) -> 
     assert "was not started as one of their ranks" in alone["message"]
 
 
-def test_a_rank_that_is_killed_ends_the_launch_by_name_and_resume_goes_on(two: Nodes) -> None:
+def test_a_killed_rank_ends_the_launch_and_resume_continues(two: Nodes) -> None:
     jobs = [trained("a"), trained("b", **LONG)]
     two.start(jobs, "--ready-timeout", READY_S)
     in_load(two, "b")

@@ -159,7 +159,7 @@ def test_an_archive_of_frames_with_a_hash_behind_them_is_read(suite: Path, tmp_p
     assert unpack(old) == (manifest, members)
 
 
-def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path, tmp_path: Path) -> None:
+def test_an_edited_record_with_renewed_hashes_is_caught(suite: Path, tmp_path: Path) -> None:
     vae = next(path.name for path in suite.glob("baselines.vae.*.json"))
     record = json.loads((suite / vae).read_bytes())
     rows = record["observations"]
@@ -205,7 +205,7 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_and_numbers(suite: Path,
         assert sentence in wrong(forge(suite, tmp_path, {FILE: journal}))["journal"][0]
 
 
-def test_records_may_be_superseded_where_another_launch_took_their_place(tmp_path: Path) -> None:
+def test_records_replaced_by_another_launch_may_be_superseded(tmp_path: Path) -> None:
     place, archive = tmp_path / "suite", tmp_path / "run.tar.zst"
     launched(place, "vae", with_findings(met(launch("vae"))))
     older = sorted(place.glob("*.json"))
@@ -279,7 +279,7 @@ def test_commands(suite: Path, tmp_path: Path, capsys: Capture) -> None:
     }
 
 
-def test_what_no_launch_in_the_journal_wrote_is_named_and_not_archived(
+def test_files_that_no_launch_wrote_are_named_and_not_archived(
     suite: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user's own table, and the records that a running suite writes while it is archived."""
@@ -305,7 +305,7 @@ def test_what_no_launch_in_the_journal_wrote_is_named_and_not_archived(
     ("early", "is_wrong"),
     [({"sharers": 2}, False), ({"isolation": replace(ISOLATION, policies={"settle_s": 3.0})}, False), ({}, True)],
 )
-def test_who_shares_processors_or_settles_is_under_load_from_t0_on(
+def test_sharing_or_settling_tenants_are_under_load_from_t0(
     early: dict[str, Any], is_wrong: bool, tmp_path: Path
 ) -> None:
     """The second tenant begins to observe 5 s after the first one, whose kept observations begin before that."""

@@ -80,7 +80,7 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
     assert [message.kind for message in runner.hear(3)] == ["observation", "done", "record"]
 
 
-def test_short_observations_are_sent_together_and_before_whatever_is_said_next(both: tuple[Rendezvous, Runner]) -> None:
+def test_short_observations_are_sent_in_batches(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
     runner.hear(1)
 
@@ -120,7 +120,7 @@ def test_stop_beside_go_in_one_piece_is_not_lost(both: tuple[Rendezvous, Runner]
     assert tenant.stopped()
 
 
-def test_enough_is_no_stop_and_who_never_asks_for_it_does_not_notice(both: tuple[Rendezvous, Runner]) -> None:
+def test_enough_does_not_mean_stop(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
     runner.say(encode("go", t0_ns=1, number=1, repeat=9, skip=3))
     tenant.await_go()
@@ -169,7 +169,7 @@ def now_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return now_ns
 
 
-def test_a_sleep_that_ends_late_makes_no_start_late_and_a_moment_that_has_passed_is_not_waited_for(
+def test_a_late_sleep_does_not_delay_the_start(
     now_ns: list[int],
 ) -> None:
     wait_until(50_000_000)

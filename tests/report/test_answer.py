@@ -83,7 +83,7 @@ def test_why_it_is_not_known_what_users_keep() -> None:
         assert ("was not measured" in said) == ("was not measured" in why)
 
 
-def test_several_jobs_say_the_geometric_mean_with_its_interval_and_what_is_lost() -> None:
+def test_several_jobs_are_summarised_by_a_geometric_mean() -> None:
     shares = dict(zip("abcd", (0.97, 0.98, 0.96, 0.97), strict=True))
     summary = summary_of([*suite(shares, [0]), *lost("e", 0)])
     logs = np.log([of.kept.value for of in shares_of(summary)])
@@ -102,7 +102,7 @@ def test_several_jobs_say_the_geometric_mean_with_its_interval_and_what_is_lost(
     assert many_users == "What each has alone was not measured (--baseline blocks measures it)."
 
 
-def test_who_keeps_least_and_who_differs_is_said_beyond_noise_alone() -> None:
+def test_only_differences_beyond_noise_are_mentioned() -> None:
     equal, odd = dict.fromkeys("abcdef", 0.97), {**dict.fromkeys("abcde", 0.97), "f": 0.8}
     same = answer(summary_of(suite(equal, range(3), 0.02)))
     assert "least" not in same.lower()
@@ -143,7 +143,7 @@ def test_intervals_are_over_launches_or_labelled_as_of_one() -> None:
         assert found == [("launches", launches, known)] * 2
 
 
-def test_launches_of_less_than_an_hour_are_said_to_know_no_other() -> None:
+def test_launches_within_one_hour_say_another_hour_may_differ() -> None:
     said = "The launches of a job lie within 120 s: another hour may have other rates."
     assert said in answer(summary_of([one for uid in range(3) for one in launch("vae", uid)]))
     days = [NOON + timedelta(days=uid) for uid in range(3)]
@@ -152,7 +152,7 @@ def test_launches_of_less_than_an_hour_are_said_to_know_no_other() -> None:
         assert "another hour" not in answer(summary_of(others))
 
 
-def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_effects() -> None:
+def test_the_worst_warning_becomes_the_doubt_of_a_job() -> None:
     for findings, rule in [((DRIFT, BUSY), BUSY.rule), ((HOST, DRIFT), "drift"), ((HOST,), "governor")]:
         job = only(launch("vae", findings=findings))
         assert (job.verdict, job.doubt.rule, job.doubt.records) == ("suspect", rule, 2)
@@ -171,7 +171,7 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
     assert doubts([]) == []
 
 
-def test_thirty_jobs_stand_in_the_height_of_a_screen_and_the_fair_line_at_one() -> None:
+def test_thirty_jobs_fit_the_height_of_a_screen() -> None:
     records = [record for number in range(30) for record in launch(f"job{number}")]
     rows = shares_of(summary_of(records))
     text = shares_chart(rows, "x")

@@ -62,7 +62,7 @@ def test_a_program_that_counts_its_own_steps_is_unaudited() -> None:
     assert "unaudited" not in text_of(capacity_view([HELD]))
 
 
-def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> None:
+def test_the_answer_says_how_many_users_fit_and_what_binds() -> None:
     by_memory = replace(found(12, {12: 0.6}), by_memory=True, binding="memory")
     assert " ".join(capacity_sentences(by_memory)) == (
         "Twelve users run vae at once and each keeps at least half of what it has alone (lower limits); the 13th "
@@ -94,7 +94,7 @@ def test_it_says_beside_whom_that_holds() -> None:
     assert "It held beside a user that takes all it can of cpu." in text
 
 
-def test_where_there_is_no_answer_it_says_why_and_what_would_settle_it() -> None:
+def test_a_missing_answer_says_why_and_what_would_settle_it() -> None:
     unclear = replace(found(4, {4: 0.52, 5: 0.49}, 0.05), settled=False, why=NOISE, missing_s=540.0)
     (text,) = capacity_sentences(unclear)
     assert text.startswith("No answer yet: whether four users fit, of whom each keeps at least half")
@@ -109,7 +109,7 @@ def test_where_there_is_no_answer_it_says_why_and_what_would_settle_it() -> None
     assert flaw == "No answer: vae is INVALID: It slept."
 
 
-def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sentences() -> None:
+def test_the_table_has_a_row_for_each_number_of_users() -> None:
     answer = replace(HELD, searched=tuple(estimates_of(launches({2: 0.9, 4: 0.5})).values()))
     view = capacity_view([answer])
     (group,) = view.groups
@@ -130,7 +130,7 @@ def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sente
     ]
 
 
-def test_lines_to_paste_hold_that_number_and_memory_and_say_who_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paste_lines_hold_the_number_of_users_and_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_checks.shutil, "which", lambda name: None)
     lines = {each.tool: each for each in paste_lines(HELD, machine())}
     assert {each.checked for each in lines.values()} == {"unchecked"}
@@ -160,7 +160,7 @@ def test_a_tool_that_is_there_reads_the_lines(monkeypatch: pytest.MonkeyPatch, t
     assert line_checks.checked_by_slurm(8, 16001) == "refused: slurmd -C has 8 CPUs, 16000 MB"
 
 
-def test_the_page_has_the_answer_a_chart_over_numbers_of_users_and_the_lines_to_paste() -> None:
+def test_the_page_has_the_answer_a_chart_and_the_paste_lines() -> None:
     answer = replace(HELD, searched=tuple(estimates_of(launches({1: 1.0, 2: 0.9, 4: 0.56, 5: 0.44})).values()))
     page = capacity_page([answer], [str(lines) for lines in paste_lines(answer, machine(cores=2))])
     assert capacity_sentences(answer)[0] in page

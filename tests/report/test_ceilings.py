@@ -76,7 +76,7 @@ def test_of_several_launches_the_medians_count() -> None:
     assert of_ceiling([*jobs, *products]) == pytest.approx(expected, rel=1e-3)
 
 
-def test_the_highest_of_several_products_is_the_ceiling_of_others_and_not_of_products() -> None:
+def test_the_highest_of_several_products_is_the_ceiling() -> None:
     records = [*job(), *product("product_device", mean_ms=250), *product()]
     assert of_ceiling(records) == pytest.approx(0.25, rel=1e-3)
     own = computed(records, "product")
@@ -104,7 +104,7 @@ def test_what_was_measured_otherwise_is_no_ceiling() -> None:
     assert not any(words in without for words in ("MFU", "of ceiling", OF_CEILING))
 
 
-def test_half_is_held_against_fp16_and_a_launch_that_does_not_count_weighs_nothing() -> None:
+def test_half_precision_is_compared_with_the_fp16_ceiling() -> None:
     assert of_ceiling([*job(precision="half"), *product(precision="fp16")]) == pytest.approx(0.5, rel=1e-3)
     invalid = job(uid=1, flops=50 * PER_STEP, load=(T0_NS, T0_NS + 10**10))
     assert of_ceiling([*job(), *invalid, *product()]) == pytest.approx(0.5, rel=1e-3)

@@ -30,7 +30,7 @@ def test_every_check_has_a_line_and_every_finding_too() -> None:
     ]
 
 
-def test_lines_are_folded_to_a_terminal_with_their_indent_and_to_nothing_else() -> None:
+def test_lines_are_folded_with_their_indent_on_a_terminal_only() -> None:
     assert max(map(len, printed(GRIDS, 40, on_terminal=False).splitlines())) > 40
     folded = printed(GRIDS, 40).splitlines()
     assert max(len(line.rstrip()) for line in folded) <= 40

@@ -24,7 +24,7 @@ def launches(times: float, factors: Sequence[float] = NEAR) -> list[LaunchRecord
     ]
 
 
-def test_a_claim_that_chance_makes_among_many_jobs_is_taken_back() -> None:
+def test_a_chance_claim_among_many_jobs_is_taken_back() -> None:
     """A claim with a p of 0.01 stands beside one other job, and does not beside twenty."""
     noisy = launches(1.0, (0.93, 0.915, 0.95, 0.96, 0.945))
     for others, verdict in ((1, Verdict.SLOWER), (20, Verdict.UNCLEAR)):
@@ -34,7 +34,7 @@ def test_a_claim_that_chance_makes_among_many_jobs_is_taken_back() -> None:
         assert ("not beyond chance among 21 jobs" in found.lines[0].note) == (others == 20)
 
 
-def test_the_margin_is_the_noise_of_all_launches_and_two_percent_at_the_least() -> None:
+def test_the_margin_is_the_noise_and_at_least_two_percent() -> None:
     quiet, noisy = launches(1.0), launches(1.0, (0.9, 1.1, 1.0, 0.95, 1.05))
     for b, margin in ((quiet, 0.02), (noisy, pytest.approx(0.079 / 2**0.5, rel=0.01))):
         (line,) = compare_launches({"vae": quiet}, {"vae": b}, Conditions()).lines
@@ -64,7 +64,7 @@ def test_sides_that_did_not_run_by_turns_are_named() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.08])
-def test_suites_of_equal_jobs_claim_hardly_anything_and_a_tenth_is_found(noise: float) -> None:
+def test_suites_of_equal_jobs_claim_hardly_any_difference(noise: float) -> None:
     """Without correction and margin a third of noisy suites, of 21 jobs and five launches a side, claim something."""
     draw, suites, false, found = np.random.default_rng(5), 150, 0, 0
     for _ in range(suites):

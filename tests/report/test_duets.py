@@ -35,7 +35,7 @@ def duet(ratio: DuetRatio | None = SLOWER, lost: int = -1, **told: Any) -> list[
     return records
 
 
-def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
+def test_a_duet_is_a_row_in_its_own_table_only() -> None:
     summary = summary_of(duet())
     assert summary.jobs == ()
     (found,) = duet_lines(summary.in_duets)
@@ -64,7 +64,7 @@ def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
     assert [name for name, value in row.items() if not value] == ["robust", "mean", "differs"]
 
 
-def test_a_duet_of_programs_that_count_their_own_steps_is_unaudited() -> None:
+def test_a_duet_of_self_counting_programs_is_unaudited() -> None:
     for audited in (True, False):
         records = summary_of(duet(audited=audited)).in_duets
         assert ("SLOWER unaudited" in " ".join(text_of(duets_view(records)).split())) is not audited
@@ -76,7 +76,7 @@ def line(records: list[Record]) -> DuetLine:
     return found
 
 
-def test_of_merged_runs_of_a_duet_the_newest_counts_even_one_that_lost_a_user_and_it_is_said() -> None:
+def test_the_newest_of_merged_duets_counts_despite_a_lost_user() -> None:
     again = [replace(one, start_time="2026-11-28T10:00:00+00:00") for one in duet(None, lost=1)]
     merged = summary_of([*duet(), *again])
     (failed,) = duet_lines(merged.in_duets)
@@ -114,7 +114,7 @@ def over_several(view: View) -> list[dict[str, Any]]:
     return rows
 
 
-def test_several_launches_have_one_verdict_since_processes_differ() -> None:
+def test_several_launches_of_a_duet_have_one_verdict() -> None:
     unclear, slower = (0.916, 1.024, 1.036, 1.216, 0.991), (0.94, 0.93, 0.95)
     summary = summary_of(launches(*slower))
     said = text_of(duets_view(summary.in_duets))
@@ -139,7 +139,7 @@ def of_torch(version: str, records: list[Record]) -> list[Record]:
     return [replace(of, machine=of.machine | {"torch": {"version": version}}) for of in records]
 
 
-def test_launches_of_an_earlier_torch_are_of_another_duet_and_it_is_said() -> None:
+def test_launches_of_an_earlier_torch_belong_to_another_duet() -> None:
     """A run of six launches, whose first three a shorter one has replaced after an upgrade."""
     records = launches(0.94, 0.93, 0.95, 0.80, 0.81, 0.82)
     newer = of_torch("2.4", [record for record in records if record.run_id < 3])
@@ -155,14 +155,14 @@ def test_launches_of_an_earlier_torch_are_of_another_duet_and_it_is_said() -> No
     assert (alike["differs"], alike["launches"]) == ("", 6)
 
 
-def test_launches_that_settle_it_are_counted_and_a_lost_one_is_named() -> None:
+def test_the_number_of_launches_that_would_settle_it_is_given() -> None:
     records = [*launches(0.94, 0.95, 0.98), *(replace(one, run_id=3) for one in duet(None, lost=3))]
     said, lost = sentences_of(duet_lines(summary_of(records).in_duets))
     assert lost == "The launch of uid 3 does not count: failed."
     assert said.endswith("over 3 launches. About 6 launches would settle it: --repetitions 6.")
 
 
-def test_what_died_is_invalid_or_counts_in_another_unit_has_no_verdict() -> None:
+def test_a_lost_tenant_or_unequal_units_void_a_duet() -> None:
     died = line(duet(None, lost=3))
     assert (died.verdict, died.ratio) == ("failed", None)
     assert sentences_of([died]) == ["There is no ratio of B over A: failed."]

@@ -48,7 +48,7 @@ def test_equal_hosts_and_hosts_of_other_devices_are_not_named() -> None:
     assert not hosts_view(summary_of(on("n1"))).shown
 
 
-def test_a_host_with_fewer_devices_or_processors_than_its_like_is_named() -> None:
+def test_a_host_with_fewer_devices_or_processors_is_named() -> None:
     fewer = on("n2", machine=machine(7)), on("n3", machine=machine(processors="0-13"))
     summary = summary_of([*on("n1"), *fewer[0], *fewer[1], *on("n4")])
     assert host_sentences(summary) == ["n2 has 7 devices, its like 8.", "n3 has 14 processors, its like 16."]
@@ -62,7 +62,7 @@ def test_many_hosts_have_a_row_each_and_no_columns() -> None:
     assert not jobs_on_hosts(summary).shown
 
 
-def test_report_begins_with_the_hosts_and_a_gathered_directory_is_read(capsys: Capture, tmp_path: Any) -> None:
+def test_a_report_of_a_gathered_directory_begins_with_hosts(capsys: Capture, tmp_path: Any) -> None:
     for host, slower in (("n1", 1.0), ("n2", 1.0), ("n3", 1.2)):
         write(tmp_path / "gathered" / host, on(host, slower))
     page = tmp_path / "page.html"

@@ -113,7 +113,7 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
         assert line.alone.rate == pytest.approx(np.exp(wide["alone"].mean()))
 
 
-def test_a_missing_side_is_empty_and_said_and_the_mean_over_jobs_says_of_how_many() -> None:
+def test_a_missing_side_is_left_empty_and_noted() -> None:
     summary, lines = summary_of(everything()), lines_of(everything())
     (mean, *_) = (row for row in interference_view(summary).frame.to_dicts() if row["job"] == "geometric mean")
     vae, convnet = (lines[name, None] for name in ("vae", "convnet"))
@@ -141,7 +141,7 @@ OTHER_WORK: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_alone_at_other_work_is_no_denominator_and_without_slices_it_is_a_line_of_its_own() -> None:
+def test_a_baseline_of_other_work_is_no_denominator() -> None:
     known = {"part": a_part(item="image", torch={"version": "2.14"})}
     for change, reason in OTHER_WORK:
         records = [*launch("vae", **known), *solo("vae", **(known | change))]
@@ -162,7 +162,7 @@ def test_alone_at_other_work_is_no_denominator_and_without_slices_it_is_a_line_o
         assert "nothing equal ran in slices" in second.notes
 
 
-def test_workers_that_nobody_asked_for_follow_from_the_processors() -> None:
+def test_default_numbers_of_workers_do_not_make_work_unequal() -> None:
     """The same command line has another default where a tenant finds all processors."""
     free = a_part(item="image", arguments=ARGUMENTS | {"workers": 2})
     for command, equal in ((["run.sh"], True), (["run.sh", "--workers", "2"], False)):
@@ -191,7 +191,7 @@ def test_alone_without_a_slice_is_no_denominator() -> None:
     assert both.unsliced_kept.value == pytest.approx(300 / 500)
 
 
-def test_alone_in_another_slice_or_in_one_held_otherwise_is_no_denominator() -> None:
+def test_a_baseline_in_a_different_slice_is_no_denominator() -> None:
     other = replace(ISOLATION, planned={"processors": "1-3"})
     affinity = replace(ISOLATION, backend="affinity")
     for isolations, without, reason in (
@@ -268,7 +268,7 @@ def test_solo_launches_count_in_no_rate() -> None:
     assert with_solo.records.frame.drop("path").equals(together.records.frame.drop("path"))
 
 
-def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere() -> None:
+def test_a_quick_baseline_stands_for_all_equal_slices() -> None:
     records = [*launch("vae"), *quick("vae", mean_ms=400)]
     summary, lines = summary_of(records), lines_of(records)
     rate_alone, own = rates_of(quick("vae", mean_ms=400)), rates_of(launch("vae"))
@@ -292,7 +292,7 @@ def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere
     assert re.search(expected, answer(summary))
 
 
-def test_a_quick_baseline_is_never_mixed_with_a_whole_one_nor_takes_its_place() -> None:
+def test_quick_and_whole_baselines_are_never_mixed() -> None:
     later = {"started": NOON + timedelta(hours=1)}
     records = [*launch("vae"), *solo("vae", mean_ms=450), *quick("vae", mean_ms=100, **later)]
     line = lines_of(records)["vae", "1"]
@@ -337,7 +337,7 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     assert summary_of(older).jobs[0].kept == job.kept
 
 
-def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these() -> None:
+def test_blocks_count_first_unless_launches_alone_are_more() -> None:
     records = [*by_blocks("vae", 0), *solo("vae", 0, 2, 400)]
     assert lines_of(records)["vae", "0"].baseline == "blocks"
     # Two repetitions are by blocks; the third, beside launches alone, takes no part.
@@ -349,7 +349,7 @@ def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these()
     assert lines_of(mixed)["vae", "0"].baseline == "whole"
 
 
-def test_without_slices_what_is_kept_by_blocks_is_of_the_whole_machine() -> None:
+def test_blocks_without_slices_measure_the_whole_machine() -> None:
     records = [replace(one, isolation=UNSLICED["isolation"]) for one in by_blocks("vae", 0)]
     (job,) = summary_of(records).jobs
     assert job.alone is None

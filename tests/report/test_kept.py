@@ -14,7 +14,7 @@ from cotenant.stats.kept import Kept, Over
 SURE, TWICE, SINGLE = Kept(0.9, (0.85, 0.95), 8), Kept(0.9, None, 2, "launches"), Kept(0.9, None, 1, "launches")
 
 
-def test_a_share_is_shown_with_its_interval_or_with_the_reason_why_there_is_none() -> None:
+def test_a_share_shows_its_interval_or_why_there_is_none() -> None:
     assert [around(share) for share in (TWICE, SINGLE)] == [numbers.TOO_SMALL, numbers.ONCE]
     assert (shown(SURE), shown(TWICE)) == (f"0.900 ({around(SURE)})", "0.900")
     assert (percents(SURE), percents(TWICE)) == ("90 % (85 to 95 % within one launch)", "90 %")

@@ -29,13 +29,13 @@ def shares(table: pl.DataFrame, **chosen: str) -> list[tuple[str | None, float |
     return [(who, None if value is None else round(value, 2)) for who, value in rows]
 
 
-def test_every_column_has_a_meaning_and_a_type_also_without_a_row() -> None:
+def test_every_column_has_a_type_even_without_rows() -> None:
     empty = table_of(launch("vae", place={"group": "all"}))
     assert (empty.height, list(empty.schema)) == (0, [*FIELDS])
     assert empty.schema == SCHEMA == table_of(everything()).schema
 
 
-def test_a_row_per_user_and_company_with_the_rates_behind_its_share() -> None:
+def test_each_user_has_a_row_with_the_rates_behind_its_share() -> None:
     records = [*launch("gpt"), *solo("gpt"), *mix(TWO), *baselines("vae", "wlm"), *beside_dram(job="vae")]
     table = table_of(records)
     assert shares(table, company="copies", job="gpt") == [(None, 0.9), ("0", 0.9), ("1", 0.9)]
@@ -52,7 +52,7 @@ def test_a_row_per_user_and_company_with_the_rates_behind_its_share() -> None:
     assert (set(pressed["resource"]), set(pressed["achieved_unit"])) == ({"dram"}, {"GB"})
 
 
-def test_a_node_is_kept_by_its_users_and_measures_are_of_all_of_them() -> None:
+def test_node_measures_follow_from_the_shares_of_its_users() -> None:
     table = table_of(three_ways("vae", range(5), 3))
     for isolation in ("v1", "none"):
         rows = table.filter(isolation=isolation, company="copies")
@@ -98,7 +98,7 @@ def test_without_slices_over_with_them_is_the_worth_of_slices() -> None:
         assert means[measure] == pytest.approx(math.prod(of_jobs) ** 0.5)
 
 
-def test_what_is_not_known_is_null_and_the_reason_stands_in_its_row() -> None:
+def test_an_unknown_value_is_null_with_its_reason_in_the_row() -> None:
     alone = table_of(launch("vae"))
     assert shares(alone) == [(None, None), ("0", None), ("1", None)]
     assert set(alone["notes"].explode().drop_nulls()) == {"vae was not measured alone: --baseline blocks, or whole"}

@@ -92,7 +92,7 @@ def test_the_jobs_of_a_mix_are_one_launch_of_the_meters() -> None:
     assert [[meter.mean for meter in of] for of in watts] == [[100.0, 300.0]] * 2
 
 
-def test_of_merged_runs_of_a_mix_the_newest_counts_even_one_that_lost_a_user_and_it_is_said() -> None:
+def test_the_newest_of_merged_mixes_counts_despite_a_lost_user() -> None:
     """Its survivors do not stand beside the lost user's first run."""
     first, alone_too = mix(TWO), baselines("vae", "wlm")
     records = [*first, *mix((("vae", 0.4), ("wlm", 0.9)), lost=1, second=30), *alone_too]
@@ -101,7 +101,7 @@ def test_of_merged_runs_of_a_mix_the_newest_counts_even_one_that_lost_a_user_and
     assert any("there are records of several runs; the newest count." in note for note in summary_of(records).notes)
 
 
-def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
+def test_a_mix_of_different_units_has_its_known_measures() -> None:
     """Each repetition is slower than the one before it, together and alone: ratios within one uid cancel that."""
     uids = range(4)
     records = [record for uid in uids for record in mix(TWO, uid)] + baselines("vae", "wlm", uids=uids)
@@ -129,7 +129,7 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     assert set(measures) == {"stp", "antt", "worst_slowdown", "fairness", "tax"}
 
 
-def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> None:
+def test_a_mix_launched_once_is_labelled_as_measured_once() -> None:
     summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
     assert mix_blocks(summary) is mix_blocks(summary), "made once"
     (block,) = mix_blocks(summary)
@@ -143,7 +143,7 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     assert float(rows_of(grid)[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
 
 
-def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_part() -> None:
+def test_users_of_a_shared_device_are_each_entitled_to_a_part() -> None:
     """Two users share a device; a third user has a device of its own."""
     block = only([*mix(TWO, share=BOTH), *baselines("vae", "wlm")])
     assert block.measures["tax"].value == pytest.approx(-0.3, abs=0.01)
@@ -164,7 +164,7 @@ def on_device(record: Record, watts: float) -> Record:
     return replace(record, vcd="0", meters=meters, observed=record.observed | {"device": "cuda:0"})
 
 
-def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() -> None:
+def test_energy_of_a_mix_is_compared_with_sequential_runs() -> None:
     """Together each job makes half of its items; alone, one after another, they take as long, at 100 W and at 300 W."""
     records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=BOTH)]
     records += [on_device(*of) for of in zip(baselines("vae", "wlm"), (100.0, 300.0), strict=True)]
@@ -196,7 +196,7 @@ OTHER = {"isolation": replace(ISOLATION, backend="affinity")}
         ),
     ],
 )
-def test_what_makes_the_measures_unknown_is_named_and_no_number_stands_there(records: list[Record], why: str) -> None:
+def test_unknown_measures_show_their_reason_and_no_number(records: list[Record], why: str) -> None:
     block = only(records)
     assert block.measures == {}
     assert any(why in note for note in block.notes), block.notes
@@ -213,7 +213,7 @@ def test_a_tenant_that_lost_its_neighbour_has_no_rate() -> None:
     assert any("user 0 is INVALID (neighbour_lost" in note for note in summary.notes)
 
 
-def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs() -> None:
+def test_rates_of_different_jobs_have_no_sum_or_evenness() -> None:
     three = (*TWO, ("vae", 0.6))
     summary = summary_of([*mix(three), *baselines("vae", "wlm")])
     lines = {job.cell: job for job in summary.jobs}
@@ -257,7 +257,7 @@ def pairs(*left_out: str, keeps: Callable[[str, str], float] = kept) -> list[Rec
     return found
 
 
-def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
+def test_the_matrix_of_pairs_recovers_known_contention() -> None:
     (matrix,) = pair_matrices(summary_of(pairs()))
     for victim, neighbour in itertools.product(ALONE_MS, ALONE_MS):
         assert matrix.shares[victim, neighbour].kept.value == pytest.approx(kept(victim, neighbour), rel=0.01)
@@ -314,7 +314,7 @@ def test_what_may_be_all_and_what_is_suspect_is_marked() -> None:
     assert "~" not in text_of(pairs_view(summary_of(pairs())))
 
 
-def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_its_slice() -> None:
+def test_slices_and_no_slices_give_two_matrices_of_pairs() -> None:
     unsliced = mix([("vae", 0.6), ("wlm", 0.4)], name="vae+wlm", **UNSLICED)
     unsliced += mix([("vae", 0.7), ("vae", 0.7)], name="vae+vae", second=9, **UNSLICED)
     summary = summary_of([*pairs(), *unsliced])
@@ -328,7 +328,7 @@ def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_it
     assert sliced.shares["wlm", "vae"].kept.value == pytest.approx(kept("wlm", "vae"), rel=0.01)
 
 
-def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -> None:
+def test_sums_over_a_missing_pair_are_none() -> None:
     (matrix,) = pair_matrices(summary_of(pairs("vae+wlm")))
     assert (matrix.sensitivity("vae"), matrix.sensitivity("wlm")) == (None, None)
     assert matrix.sensitivity("loader") is not None
@@ -339,7 +339,7 @@ def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -
     assert of_vae == [("vae", "vae"), ("vae", "wlm")], "with a job beside itself it is one"
 
 
-def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_stands_apart() -> None:
+def test_a_launch_of_two_equals_fills_the_matrix_of_pairs() -> None:
     """As in job files: jobs also run beside themselves, `pairs` has different jobs, and `lab` is a mix of its own."""
     summary = summary_of([*pairs("vae+vae"), *equals(), *mix(TWO, name="lab", second=20)])
     (matrix,) = pair_matrices(summary)
@@ -351,7 +351,7 @@ def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_
     assert "Beside copies" not in answer(summary)
 
 
-def test_a_page_of_mixes_and_of_equals_says_once_how_alone_was_measured_and_how_far_all_is_to_be_trusted() -> None:
+def test_sentences_on_mixes_and_copies_state_trust_once() -> None:
     others = [*launch("gpt", findings=(BUSY,)), *quick("gpt", 0, 420), *launch("vit"), *quick("vit", 0, 420)]
     users, copies, trust = sentences(summary_of([*mix(TWO), *baselines("vae", "wlm"), *others]))
     assert users.startswith(
@@ -377,7 +377,7 @@ def test_a_table_of_nothing_is_refused_with_what_to_run(tmp_path: Path, table: s
     assert "--mix convnet,wlm" in said
 
 
-def test_the_page_has_bars_for_each_mix_and_says_what_is_suspect() -> None:
+def test_the_page_has_bars_for_each_mix() -> None:
     records = [*mix(TWO), *baselines("vae", "wlm")]
     records[0] = replace(records[0], findings=[*records[0].findings, BUSY])
     html = page("Mixes", PageContents(summary_of(records)))

@@ -153,7 +153,7 @@ def test_scaling_is_the_efficiency_of_its_largest_cell() -> None:
     assert mlbench.score(mlbench.results(tabled(rows), TARGETS, list(TARGETS)), True).missing == ("scaling",)
 
 
-def test_rates_of_the_whole_machine_are_in_no_mean_of_devices_and_that_is_said() -> None:
+def test_whole_machine_rates_are_left_out_of_device_means() -> None:
     whole = row("a", 700.0, vcd="0,1", group="all")
     rows = [whole, row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
     assert mlbench.results(tabled(rows), TARGETS)["mean"].to_list() == [100.0, 60.0]
@@ -184,7 +184,7 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
     assert reasons == ["3 losses are not finite", "INVALID: overlap", "failed: It died."]
 
 
-def test_a_measured_job_without_a_target_has_a_line_and_no_part_in_the_score() -> None:
+def test_a_job_without_a_target_has_a_line_but_no_score() -> None:
     rows = rows_of("a")
     more = [*rows, *(row("new", 7.0 + uid, uid) for uid in range(3)), row("none", None)]
     lines = mlbench.results(tabled(more), {"a": TARGETS["a"]})
@@ -235,7 +235,7 @@ def test_the_colours_step_at_90_80_and_70() -> None:
     assert {share: colour(share) for share in colours} == colours
 
 
-def test_a_name_with_digits_of_another_script_is_a_job_of_its_own() -> None:
+def test_a_job_name_with_non_ascii_digits_is_its_own_job() -> None:
     rows = [row("a", 100.0), row("a.c\u0663", 50.0)]
     lines = mlbench.results(tabled(rows), TARGETS).to_dicts()
     assert [(line["n"], line["mean"]) for line in lines if line["job"] == "a"] == [(1, 100.0)]

@@ -135,7 +135,7 @@ def test_odd_names_make_a_page(name: str) -> None:
     assert text.encode(errors="replace")
 
 
-def test_a_hundred_thousand_observations_are_thinned_and_it_says_so() -> None:
+def test_a_page_thins_a_hundred_thousand_observations() -> None:
     ends = [T0_NS, *(T0_NS + np.cumsum(np.random.default_rng(1).integers(900_000, 1_100_000, 25_000))).tolist()]
     spans = itertools.pairwise(ends)
     rows = [Observed(start, end, 10, 0) for start, end in spans]
@@ -178,7 +178,7 @@ def test_a_picture_that_says_nothing_is_not_there() -> None:
     assert "<svg" not in text
 
 
-def test_meters_are_drawn_where_several_looks_or_launches_have_them() -> None:
+def test_meters_are_drawn_for_several_samples_or_launches() -> None:
     text = of_records([one for uid in range(3) for one in launch("vae", uid, meters=power([300, 250 + 10 * uid]))])
     # The host had 2 GiB of memory left.
     for words in ("mean 280 W over 3 launches", "mean 2 GiB over 3 launches", "per device: power 280 W"):
@@ -186,7 +186,7 @@ def test_meters_are_drawn_where_several_looks_or_launches_have_them() -> None:
     assert 'id="meters"' not in of_records(launch("vae", 0, meters=power([300])))  # one launch makes no line
 
 
-def test_power_and_memory_over_time_are_drawn_where_records_have_them() -> None:
+def test_power_and_memory_over_time_are_drawn_if_recorded() -> None:
     text = of_records(launch("vae", meters=over_time(devices=2)))
     for words in (
         "Power, devices, W",
@@ -243,7 +243,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
 
 
-def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exported_rows_make_a_page_without_reading_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the records of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
     monkeypatch.setattr("cotenant.results.read.own_records", pytest.fail)
@@ -277,7 +277,7 @@ def test_a_card_names_the_least_even_job_beyond_noise_alone() -> None:
     assert even.value == worst_over_best.partition(" ")[0] == "0.900"
 
 
-def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
+def test_table_sorting_reads_numbers_with_their_unit_prefix() -> None:
     expression = re.search(r"number = /(\^.*)/\.exec", of_records(launch("vae")))
     for text, digits, letter in (
         (numbers.interval(1.66e6, 1.714e6), "1.660", "M"),
@@ -312,7 +312,7 @@ def test_the_card_on_findings_counts_the_rows_of_their_table() -> None:
     assert len(re.findall(r'id="finding\d"', text)) == 1
 
 
-def test_intervals_within_a_launch_stand_in_the_table_until_there_are_enough_launches() -> None:
+def test_intervals_within_a_launch_are_shown_for_few_launches() -> None:
     def cells(launches: int) -> list[str]:
         text = of_records([one for uid in range(launches) for one in launch("vae", uid)])
         return re.findall(r'<td data-of="within a launch"[^>]*><span>([^<]*)</span>', text)

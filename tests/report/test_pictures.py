@@ -36,7 +36,7 @@ FEW = len(STYLES)
 
 
 @given(st.integers(1, 10_000), st.integers(10, 500))
-def test_thinning_keeps_the_order_statistics_and_invents_nothing(n: int, most: int) -> None:
+def test_thinning_keeps_order_statistics_and_invents_no_values(n: int, most: int) -> None:
     values = np.arange(1, n + 1, dtype=float)
     found = thinned(values[::-1], most)
     assert len(found) == min(most, n)
@@ -56,7 +56,7 @@ def strips_of(rates: np.ndarray, interval: tuple[float, float] | None, n: int | 
     return found.svg, found.caption
 
 
-def test_strips_of_all_jobs_have_one_axis_and_what_lies_beyond_it_is_counted() -> None:
+def test_strips_share_one_axis_and_count_points_beyond_it() -> None:
     for rates, beyond in (50_000 * np.linspace(0.8, 1.2, 20), ""), (50_000 * np.linspace(0.25, 2.05, 10), "6"):
         text, caption = strips_of(rates, None, None)
         assert {"60 %", "80 %", "100 %", "120 %", "140 %"} == set(re.findall(r">([\d.]+ %)</text>", text))
@@ -67,7 +67,7 @@ def test_strips_of_all_jobs_have_one_axis_and_what_lies_beyond_it_is_counted() -
     assert ">57.50k<" in text  # the tenant's own rate, beside its strip
 
 
-def test_an_interval_within_a_launch_is_dotted_and_one_over_launches_shaded() -> None:
+def test_within_launch_intervals_are_dotted_and_others_shaded() -> None:
     rates = 50_000 * np.linspace(0.8, 1.2, 20)
     within, over = (strips_of(rates, (48_000, 52_000), n)[0] for n in (20, None))
     assert ("stroke-dasharray" in within, "opacity: 0.16" in within) == (True, False)
@@ -88,7 +88,7 @@ def test_a_bar_is_a_part_of_its_whole() -> None:
     assert ">3 of 12<" in text
 
 
-def test_marks_beyond_the_axis_lie_at_its_end_and_unsure_ones_are_hollow() -> None:
+def test_marks_beyond_the_axis_are_drawn_at_its_end() -> None:
     marks = [Mark(0.5), Mark(5.0, (0.1, 9.0), within=True, sure=False)]
     text = rows_picture([ChartRow("vae", "50 %", marks)], "r", (0.0, 1.0), at=[1])
     assert "fill: var(--paper)" in text
@@ -100,7 +100,7 @@ def test_marks_beyond_the_axis_lie_at_its_end_and_unsure_ones_are_hollow() -> No
     assert places[0] > full[0]
 
 
-def test_a_picture_is_xml_with_short_numbers_its_own_ids_and_a_dot_per_observation() -> None:
+def test_a_picture_is_xml_with_one_dot_per_observation() -> None:
     axes = axes_of(1.0)
     dots(axes, np.linspace(0, 1 / 3, 100), np.full(100, 0.123456789), 2, edgecolor=ACCENT)
     text = svg(axes, "mine")
@@ -113,7 +113,7 @@ def test_a_picture_is_xml_with_short_numbers_its_own_ids_and_a_dot_per_observati
     assert re.findall(r"\d\.\d{3,}", " ".join(one.attrib.get("d", "") for one in root.iter())) == []
 
 
-def test_every_observation_of_every_tenant_has_its_box_in_the_timeline() -> None:
+def test_the_timeline_has_a_box_for_every_observation() -> None:
     rows = Rows.all(table(launch("vae", 0, 3)))
     found = newest_launch(rows, drawn(rows), 0, "t")
     assert found is not None
@@ -142,7 +142,7 @@ def over_time(lines: dict[str, Values]) -> str:
 
 
 @pytest.mark.parametrize("n", [1, 2, FEW])
-def test_a_few_lines_have_dashes_of_their_own_and_names_that_do_not_touch(n: int) -> None:
+def test_a_few_lines_have_distinct_dashes_and_separate_names(n: int) -> None:
     root = ElementTree.fromstring(over_time(lines(n)))
     styles = [one.attrib["style"] for one in root.iter("path") if "fill: none" in one.attrib.get("style", "")]
     drawn = [style for style in styles if "var(--line)" not in style]

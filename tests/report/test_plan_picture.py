@@ -67,7 +67,7 @@ def test_golden(tmp_path: Path, host: Host, users: int | None, policy: Policy, w
     [fleet.laptop, fleet.nps4, fleet.power, fleet.mig, fleet.container, fleet.offline, fleet.far_memory, fleet.single],
 )
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_no_line_is_too_long_and_no_tenant_or_processor_is_missing(tmp_path: Path, host: Host, width: int) -> None:
+def test_the_plan_picture_fits_and_shows_every_tenant(tmp_path: Path, host: Host, width: int) -> None:
     shown = document(host(tmp_path))
     lines = picture(shown, width, force_terminal=True).splitlines()
     assert max(map(len, lines)) <= min(width, 120)

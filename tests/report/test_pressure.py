@@ -25,7 +25,7 @@ def shares(of: PressureCurve) -> list[float]:
     return [point.kept.value for point in of.curve.points]
 
 
-def test_pairs_of_a_job_and_a_neighbour_of_each_level_become_a_curve() -> None:
+def test_pairs_of_a_job_and_each_neighbour_level_form_a_curve() -> None:
     (found,) = curves(beside_dram())
     points = found.curve.points
     assert [point.level for point in points] == [*LEVELS]
@@ -44,7 +44,7 @@ def test_what_is_kept_is_over_launches_where_there_are_three() -> None:
     assert [point.kept.interval for point in two.curve.points] == [None] * 4
 
 
-def test_without_blocks_and_without_slices_it_is_what_a_launch_alone_has() -> None:
+def test_without_blocks_shares_come_from_solo_launches() -> None:
     pressed = [replace(record, kept=None) for record in beside_dram()]
     alone = solo("vae", tenants=1, mean_ms=27000.0)
     (found,) = curves([*pressed, *alone])
@@ -56,7 +56,7 @@ def test_without_blocks_and_without_slices_it_is_what_a_launch_alone_has() -> No
     assert [each.isolation for each in both] == ["v1", "none"]
 
 
-def test_levels_under_another_torch_are_a_curve_of_their_own_and_it_is_said() -> None:
+def test_levels_under_another_torch_version_are_another_curve() -> None:
     old, new = ({"torch": {"version": version}} for version in ("2.3", "2.4"))
     records = beside_dram()
     newer = [replace(record, start_time="2027-01-01T00:00:00+00:00", machine=new) for record in records[:2]]
@@ -109,7 +109,7 @@ def test_sentences_for_what_is_no_loss_and_no_curve() -> None:
     assert len(pressure_view([none]).frame) == 0
 
 
-def test_a_pressure_not_reached_and_a_neighbour_that_died_are_named(tmp_path: Path, capsys: Capture) -> None:
+def test_unreached_pressure_and_dead_neighbours_are_named(tmp_path: Path, capsys: Capture) -> None:
     low, high = beside_dram()[:2], beside_dram(full=4.0)[6:]
     assert words_of(curves([*low, *high])[0]).endswith("Not reached: 100 %; the neighbour got no more than 4.000 GB/s.")
     died = [replace(record, comparable=False) for record in beside_dram(job="wlm")]

@@ -28,7 +28,7 @@ def test_verdicts_rates_and_durations() -> None:
     assert {seconds: duration_words(seconds) for seconds in words} == words
 
 
-def test_off_a_terminal_every_launch_has_one_plain_line_with_its_name_first() -> None:
+def test_without_a_terminal_each_launch_has_one_plain_line() -> None:
     lines: list[str] = []
     view = PlainView([Planned("vae"), Planned("vae alone", alone=True), Planned("ssd")], lines.append)
     for position, records in enumerate((launch("vae"), solo("vae", tenants=1), lost("ssd", 0)), 1):
@@ -70,7 +70,7 @@ LAST, PACE = "by the last run here", "at this pace"
         ((10, 4, None, 4), (30,), (38, LAST)),
     ],
 )
-def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(known: Any, took: Any, remaining: Any) -> None:
+def test_remaining_time_comes_from_the_last_run_or_this_pace(known: Any, took: Any, remaining: Any) -> None:
     now_s = 0.0
     progress = Progress([Planned("x", place % 2 == 1, each) for place, each in enumerate(known)], lambda: now_s)
     for position, seconds in enumerate(took, 1):

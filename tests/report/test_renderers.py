@@ -123,7 +123,7 @@ def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
     assert not {"\x9b", "\u202e"} & set(page)
 
 
-def test_no_text_is_a_formula_a_link_or_html_and_numbers_stay_numbers() -> None:
+def test_rendered_text_is_never_a_formula_link_or_html() -> None:
     for beginning in ("=", "+", "-", "@", "\t=", "\r+", "\uff1d"):
         formula = f"{beginning}HYPERLINK(1)"
         cells = as_csv(View("formulas", {formula: "", "n": ""}, [{formula: formula, "n": -1.5}])).splitlines()

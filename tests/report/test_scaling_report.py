@@ -65,7 +65,7 @@ def test_text_to_the_letter() -> None:
     ]
 
 
-def test_published_curves_come_with_us_and_are_read_cell_by_cell() -> None:
+def test_shipped_published_curves_have_the_published_rates() -> None:
     shootout, ray = published_curves(Path("shootout")), published_curves(Path("ray"))
     rates = {(str(series), point.key): point.rates[0] for series in shootout for point in shootout[series]}
     assert len(rates) == 4 * 5 + 6 * 4
@@ -135,7 +135,7 @@ def test_without_one_device_there_is_no_speedup() -> None:
     assert markdown(scaling_view(found)).splitlines()[2].endswith("| - |")
 
 
-def test_two_configurations_or_machines_under_one_key_are_an_error() -> None:
+def test_two_configurations_or_machines_with_one_key_fail() -> None:
     other = [replace(one, unique_id="another") for one in [scaling(1), scaling(2)]]
     again = [replace(one, name=f"again.c{one.observed['world_size']}") for one in other]
     updated = [replace(scaling(1, uid), machine={"torch": {"version": f"2.{uid}"}}) for uid in (0, 1)]
@@ -147,7 +147,7 @@ def test_two_configurations_or_machines_under_one_key_are_an_error() -> None:
         assert re.search(reason, refusal(curves_of, records))
 
 
-def test_two_batch_sizes_are_two_curves_and_a_job_of_one_size_is_none_where_others_grow() -> None:
+def test_two_batch_sizes_are_two_curves() -> None:
     large = [replace(scaling(devices, 0, 128), name=f"large.c{devices}") for devices in (1, 2)]
     lone = replace(scaling(8, 0, 256), name="dcgan_all")
     found = curves_of([*of_five(), *large, lone])
@@ -171,7 +171,7 @@ def test_data_parallel_is_one_process_over_all_devices() -> None:
     assert (point.key, series.parallelism, series.batch_size_per_device) == ("1n8g", "dp", 64)
 
 
-def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_are_of() -> None:
+def test_implausible_efficiency_is_reported_across_suite_runs() -> None:
     """No record has a finding: each suite run has seen one number of devices."""
     records = [scaling(devices, uid, mean_ms=500 / times) for uid in range(5) for devices, times in SPEEDS.items()]
     assert not any(one.findings for one in records)
@@ -185,7 +185,7 @@ def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_ar
     assert doubtful(curves_of(noisy)) == [], "both sides err by more than that"
 
 
-def test_a_speed_up_over_one_device_under_other_conditions_is_said() -> None:
+def test_a_speedup_under_other_conditions_is_reported() -> None:
     machines = {devices: {"torch": {"version": f"2.{devices}"}} for devices in (1, 2)}
     records = [replace(scaling(devices, uid), machine=machines[devices]) for devices in machines for uid in range(5)]
     (said,) = doubtful(curves_of(records))

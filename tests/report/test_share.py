@@ -95,7 +95,7 @@ def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) 
     assert all(words in text for words in ("2, 3, 40 ms", "2, 3, 4 ms", "joules of the devices"))
 
 
-def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
+def test_processor_slices_are_a_share_mode(tmp_path: Path, capsys: Capture) -> None:
     write(tmp_path / "2", [*launch("vae", 0, 4, 400.0, place={"sharers": 2}), *solo("vae", 0, 4, 180.0)])
     write(tmp_path / "4", launch("vae", 0, 4, 900.0, place={"sharers": 4}))
     grid = share_view(share_points(rows_in(tmp_path)))
@@ -127,7 +127,7 @@ def test_an_instance_is_a_whole_device(tmp_path: Path) -> None:
     assert (instances["mode"], float(instances["stp"])) == ("mig", pytest.approx(2, rel=0.01))
 
 
-def test_rates_of_other_modes_or_numbers_of_users_are_compared_only_when_told(tmp_path: Path, capsys: Capture) -> None:
+def test_other_modes_or_user_counts_compare_only_if_allowed(tmp_path: Path, capsys: Capture) -> None:
     runs = {}
     for mode, users in [("time", 2), ("mps:50", 2), ("time", 4)]:
         records = [one for uid in range(3) for one in shared(mode, users, uid) if not one.solo]

@@ -50,7 +50,7 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
         assert per_tenant(job) == pytest.approx(wide.mean(axis=1).to_dict())
 
 
-def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_of_two_a_spread() -> None:
+def test_one_launch_of_a_lone_tenant_has_its_own_interval() -> None:
     (record,) = launch("toy_reg", 0, 1)
     alone, shared = summary_of([record, *launch("vae", 0, 2)]).jobs
     own = record.statistics
@@ -71,7 +71,7 @@ def test_users_are_no_less_even_for_what_they_have_learned() -> None:
     assert (evenness[0] is None, evenness[1]) == (False, None)
 
 
-def test_different_work_is_never_averaged_nor_are_hosts_and_of_one_number_the_newest_counts() -> None:
+def test_different_work_or_hosts_are_never_averaged() -> None:
     free = [replace(one, isolation=replace(one.isolation, backend="none")) for one in launch("vae", 1)]
     again = [replace(one, start_time="2026-05-01T00:00:00+00:00") for one in launch("vae", 0, mean_ms=250)]
     newest = "vae, repetition 0: there are records of several runs; the newest count."
@@ -87,7 +87,7 @@ def test_different_work_is_never_averaged_nor_are_hosts_and_of_one_number_the_ne
     assert {*summary.jobs[0].members.columns("start_time")["start_time"]} == {again[0].start_time}
 
 
-def test_of_findings_alike_the_one_with_the_greatest_effect_or_value_speaks() -> None:
+def test_similar_findings_show_the_greatest_effect_or_value() -> None:
     for field in ("effect", "value"):
         small, great = (warning(f"It lost {share} %.", rule="lost", **{field: share / 100}) for share in (100, 2))
         great = dataclasses.replace(great, **{field: 9.0})
@@ -106,7 +106,7 @@ def test_findings_are_ranked_by_the_greatest_effect_of_a_record() -> None:
     assert ranked == [("wide", 0.2), ("steady", 0.1)]
 
 
-def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
+def test_score_is_geometric_mean_over_targets_of_one_device() -> None:
     records = [one for uid in range(3) for name in ("vae", "ssd") for one in launch(name, uid)]
     summary = summary_of(records)
     targets = {"vae": Target(4000.0), "ssd": Target(9000.0), "dcgan": Target(1.0), "scaling": Target(1.0)}

@@ -80,7 +80,7 @@ def rate_of(records: list[Record]) -> float:
     return sum(one.statistics.median for one in records)
 
 
-def test_the_header_is_that_of_the_other_suite_and_rates_are_of_all_devices() -> None:
+def test_table_headers_are_those_of_the_other_suite() -> None:
     found = tables_of(two_systems())
     assert list(found) == ["fp32", "fp16"]
     assert header(found["fp32"], "throughput") == "name_gpu,num_gpu,watt,price,ssd,bert,resnet50"
@@ -121,7 +121,7 @@ def test_relative_to_a_reference_per_watt_and_per_price() -> None:
     ]
 
 
-def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
+def test_measured_power_takes_precedence_over_the_constant() -> None:
     lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200, 999])))["fp32"]
     assert lines[0].usual_watt == pytest.approx(500)
     row = rows_in(lines, "throughput", "watt")["2x V100"]
@@ -133,7 +133,7 @@ def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
     assert (entry.watt, line.usual_watt) == (None, 500)
 
 
-def test_power_of_a_launch_by_blocks_is_none_of_its_rate_together() -> None:
+def test_power_measured_in_blocks_is_not_used_for_the_table() -> None:
     def by_blocks(one: Record) -> Record:
         last = one.observations[-1]
         after = replace(last, start_ns=last.end_ns, end_ns=last.end_ns + last.took_ns, kind="only", kept=False)
@@ -144,7 +144,7 @@ def test_power_of_a_launch_by_blocks_is_none_of_its_rate_together() -> None:
     assert sources_of_watt(lines) == ["2x V100: watt is the constant 500 of its description."]
 
 
-def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
+def test_power_of_some_families_keeps_the_system_constant() -> None:
     """Column and sentence say the constant; per watt each family has its own power."""
     records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 310]))
     lines = tables_of([*records, *on("dgx", "Tesla V100", "resnet50_fp32", 500)])["fp32"]
@@ -155,7 +155,7 @@ def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
     assert float(row["resnet50"]) / float(per_watt["resnet50"]) == pytest.approx(500)
 
 
-def test_a_system_is_called_by_its_description_or_devices_and_by_what_its_lines_differ_in() -> None:
+def test_a_system_is_named_by_its_description_or_devices() -> None:
     ours = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("a", "Tesla T4", "vae_fp32", 500)]
     of_t4 = with_device("Tesla T4")
     place = of_t4 | {"hostname": "a", "isolation": replace(of_t4["isolation"], backend="none")}
@@ -179,7 +179,7 @@ def test_a_family_is_a_job_without_cell_and_precision() -> None:
     assert {job: family(job) for job in jobs} == jobs
 
 
-def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
+def test_speedup_is_over_fp32_of_the_same_system() -> None:
     elsewhere = on("small", "Tesla T4", "resnet50_fp16", 100)  # There fp32 ran in other slices.
     unsliced = [replace(record, isolation=replace(ISOLATION, backend="none")) for record in elsewhere]
     smaller = [replace(one, arguments=one.arguments | {"size": 32}) for one in on("dgx", "Tesla V100", "ssd_fp16", 100)]
@@ -217,7 +217,7 @@ def as_theirs(backbone: str, **place: Any) -> list[Record]:
     return launch("ssd_fp32" if backbone == "resnet50" else "ssd", 0, 2, place={"hostname": "dgx", **place}, part=part)
 
 
-def test_works_that_differ_by_an_argument_without_a_value_have_columns_of_their_own() -> None:
+def test_works_differing_by_a_null_argument_have_own_columns() -> None:
     """An older record lacks an argument that a newer one has, with null."""
     shapes = {"old": '{"size": 300}', "new": '{"freeze": null, "size": 300}'}
     lines = [Line(System(of, "", 1), {}, {ColumnWork("ssd", shapes[of]): Entry(9.0, 1, None)}, of) for of in shapes]
@@ -257,7 +257,7 @@ def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> No
     assert rows_in(foreign_lines(path, "batch-size"), "batch-size")[theirs[0].name]["resnet50"] == "128"
 
 
-def test_odd_published_tables_have_a_line_for_a_name_and_its_devices(tmp_path: Path) -> None:
+def test_published_tables_have_a_line_per_name_and_device_count(tmp_path: Path) -> None:
     path = tmp_path / "pytorch-train-throughput-fp32.csv"
     path.write_text("name_gpu,num_gpu,ssd,ncf\nV100,1,9,0\nV100,8,70,nan\nV100,1,9,5\nT4,1,NaN,3\n")
     lines = foreign_lines(path, "throughput")
@@ -299,7 +299,7 @@ def test_different_work_is_never_in_one_column() -> None:
     assert len(line.entries) == 2
 
 
-def test_other_numbers_of_copies_have_rows_and_speed_ups_of_their_own() -> None:
+def test_other_copy_counts_have_their_own_rows_and_speedups() -> None:
     def of(copies: int, name: str) -> list[Record]:
         place = {"hostname": "dgx", "devices": 0, "suite": f"of-{copies}"}
         return launch(name, 0, copies, place=place, part=_part("Xeon", name[-4:]))
@@ -311,7 +311,7 @@ def test_other_numbers_of_copies_have_rows_and_speed_ups_of_their_own() -> None:
     assert speed_up_view(found).frame["resnet50"].to_list() == [pytest.approx(1.0)]
 
 
-def test_copies_and_one_model_over_devices_share_neither_row_nor_column() -> None:
+def test_copies_and_one_model_over_devices_are_kept_apart() -> None:
     part = _part("Tesla V100") | {"observed": {"dtype": "fp32", "device": "cuda:0", "world_size": 2}}
     place = {"hostname": "dgx", "group": "all", "vcd": "0,1", "devices": 2}
     whole = launch("resnet50_all_fp32", 0, 1, 300, place=place, part=part)

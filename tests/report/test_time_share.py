@@ -20,7 +20,7 @@ def longest_s(records: list[Record]) -> float:
     return max(sum(one.end_ns - one.start_ns for one in of.observations if one.kind) / 1e9 for of in records)
 
 
-def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch() -> None:
+def test_measured_time_is_that_of_the_longest_observing_tenant() -> None:
     together, alone, failed = launch("vae"), quick("vae"), lost("ssd", 0)
     seconds = [longest_s(records) for records in (together, alone)]
     meetings = [[record.rendezvous for record in records] for records in (together, alone)]
@@ -40,7 +40,7 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
         assert words in text
 
 
-def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_nowhere() -> None:
+def test_observations_across_a_block_border_are_not_counted() -> None:
     def every_other(made: Sequence[Observed]) -> list[Observed]:
         return [replace(one, kind="" if at % 2 else "all") for at, one in enumerate(made)]
 
@@ -53,7 +53,7 @@ def test_without_observations_there_is_no_share() -> None:
     assert observed_words(summary_of(failed)) == ""
 
 
-def test_the_share_is_unknown_where_several_pairs_met_in_a_launch() -> None:
+def test_measured_time_is_unknown_if_several_pairs_met() -> None:
     """Each of its records has the whole launch's time, and observed a part of it."""
     alone = quick("vae")
     met = [

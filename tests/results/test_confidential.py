@@ -34,7 +34,7 @@ def test_a_name_tells(name: str, confidential: bool) -> None:
         ("env WANDB_KEY=sk-abcDEF0123456789 python", False),
     ],
 )
-def test_of_an_ambiguous_name_only_values_that_look_random_are_hidden_and_all_are_work(words: str, shown: bool) -> None:
+def test_ambiguous_names_hide_only_values_that_look_random(words: str, shown: bool) -> None:
     command = ["python", "main.py", *shlex.split(words)]
     assert (words_without(command) == command) is shown
     assert (words_without(["sh", "-c", words]) == ["sh", "-c", words]) is shown
@@ -71,18 +71,18 @@ def test_words_of_every_form_are_hidden_and_no_others() -> None:
         ("main.py --use-token --seed 1 --tokens=5", "main.py --use-token --seed 1 --tokens=5"),
     ],
 )
-def test_a_line_hides_every_value_whatever_stands_before_its_name(word: str, shown: str) -> None:
+def test_a_line_hides_every_value_after_any_name_prefix(word: str, shown: str) -> None:
     assert words_without(["sh", "-c", word]) == ["sh", "-c", shown]
 
 
-def test_equal_values_are_equal_by_one_key_and_cannot_be_looked_up_by_another() -> None:
+def test_hidden_values_are_equal_only_under_the_same_key() -> None:
     one, other = by_new_key(), by_new_key()
     assert one("a") == one("a") != one("b")
     assert one("a") != other("a")
     assert "a-token-of-mine" not in one("a-token-of-mine")
 
 
-def test_a_record_holds_none_and_is_the_same_work_whatever_they_are() -> None:
+def test_a_record_holds_no_secret_and_ignores_it_in_its_id() -> None:
     conceal = by_new_key()
     made = []
     for secret in ("S1", "S1", "S2"):

@@ -36,7 +36,7 @@ def all_of(place: Path) -> Rows:
     return Rows.all(read_records([place]).table)
 
 
-def test_what_can_be_drawn_is_read_again_from_the_file_and_of_a_lost_record_nothing(tmp_path: Path) -> None:
+def test_drawn_data_is_read_again_from_the_record_file(tmp_path: Path) -> None:
     device = {"index": 3, "power_w": POWER, "slowed_samples": None, "foreign_processes": [], "hidden_processes": 0}
     record = a_record(place={"vcd": "3"}, common={"meters": {"devices": {"GPU-3": device}}})
     write_record(tmp_path, record, NOON)
@@ -50,7 +50,7 @@ def test_what_can_be_drawn_is_read_again_from_the_file_and_of_a_lost_record_noth
     assert (lost.meeting, len(lost.spans.kept), lost.meters) == (None, 0, [])
 
 
-def test_of_several_records_in_a_file_each_is_found_again_and_none_of_one_that_is_gone(tmp_path: Path) -> None:
+def test_each_of_several_records_in_a_file_is_found_again(tmp_path: Path) -> None:
     path, gone = tmp_path / "a.json", tmp_path / "b.json"
     records = [fields_of(tenant=tenant, machine={"model_name": f"host{tenant}"}) for tenant in range(3)]
     path.write_text("[" + ",".join(map(json.dumps, [records[0], {"a": 1}, *records[1:]])) + ",")
@@ -63,7 +63,7 @@ def test_of_several_records_in_a_file_each_is_found_again_and_none_of_one_that_i
     assert list(again(rows)) == []
 
 
-def test_impossible_observations_are_not_drawn_and_the_others_keep_their_places() -> None:
+def test_impossible_observations_are_not_drawn() -> None:
     rows = observed([10.0] * 8)
     rows[1] = msgspec.structs.replace(rows[1], items=None)
     rows[6] = msgspec.structs.replace(rows[6], end_ns=rows[6].start_ns)
@@ -167,7 +167,7 @@ def test_what_meters_kept_is_read_back() -> None:
     assert all(list(course.at_s) == [1, 2] for course in of_one_time)
 
 
-def test_a_damaged_series_costs_itself_only_and_damaged_times_all() -> None:
+def test_a_damaged_series_is_dropped_without_the_others() -> None:
     read = courses_of(sampled(host={"available_bytes": [1, None, 2]}))
     (host,) = [course for course in read if course.kind == "host"]
     assert np.isnan(host.values).tolist() == [False, True, False]

@@ -33,7 +33,7 @@ def test_equal_work_has_equal_ids(work: Any, one: Any, other: Any, random: Any) 
 
 
 @given(works, st.data(), values)
-def test_another_value_or_one_argument_less_or_more_is_other_work(work: Any, data: st.DataObject, value: Any) -> None:
+def test_changed_added_or_removed_arguments_are_other_work(work: Any, data: st.DataObject, value: Any) -> None:
     name = data.draw(st.sampled_from(sorted(work)))
     assume(repr(value) != repr(work[name]))
     less = {each: work[each] for each in work if each != name}
@@ -47,7 +47,7 @@ def test_another_benchmark_or_version_is_other_work(work: dict[str, Any], one: s
     assert len({unique_id(*pair, work) for pair in ((one, one), (one, other), (other, one), (other, other))}) == 4
 
 
-def test_of_data_only_counts_whether_there_is_any_and_unknown_work_is_equal_to_none() -> None:
+def test_identity_distinguishes_only_data_and_no_data() -> None:
     resident, here, there = (ARGUMENTS | {"data": data} for data in (None, "/here", "/there"))
     assert unique_id("n", "v", here) == unique_id("n", "v", there) != unique_id("n", "v", resident)
     assert unique_id("n", "v", {}) == ""
@@ -92,7 +92,7 @@ def test_what_does_not_count_is_no_point() -> None:
         assert efficiency(record, point(1, 100)) is None
 
 
-def test_a_record_has_its_efficiency_and_more_than_as_many_single_devices_is_a_finding() -> None:
+def test_more_than_linear_scaling_is_a_finding() -> None:
     measured = with_efficiency(point(4, 300), [point(2, 190), point(1, 100), point(1, 98), point(1, 104)])
     scaling = {"devices": 4, "rate_of_one": pytest.approx(100), "efficiency": pytest.approx(0.75)}
     assert measured.meters["scaling"] == scaling

@@ -53,7 +53,7 @@ def test_entries_are_read_as_they_were_appended(journal: Path, tmp_path: Path) -
     assert read_journal(tmp_path / "empty") == Journal()
 
 
-def test_hosts_that_share_a_directory_go_on_after_their_own_launches(tmp_path: Path) -> None:
+def test_hosts_sharing_a_directory_resume_their_own_launches(tmp_path: Path) -> None:
     for entry in (start(host="a"), start(host="b"), launch("vae", host="a"), launch("cart", host="b"), launch("ssd")):
         append(tmp_path, entry)
     journal = read_journal(tmp_path)
@@ -132,7 +132,7 @@ def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:
         assert not goes_on(place, known)
 
 
-def test_a_record_nested_deeper_than_any_of_ours_is_not_restored() -> None:
+def test_a_record_nested_too_deeply_is_not_restored() -> None:
     """The record could be read, but not written again."""
     nested = b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","
     content = encode(launch_of("vae")[0]).replace(b'"observed": {', nested)

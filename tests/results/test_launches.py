@@ -40,13 +40,13 @@ def test_hosts_are_launches_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_a_repetition_that_ran_twice_the_newest_records_count(order: int) -> None:
+def test_the_newest_records_of_a_repeated_repetition_count(order: int) -> None:
     newest, sentences = newest_in(frame_of([*launch(day=0), *launch(day=1)][::order]))
     assert set(newest["start_time"].str.slice(0, 10)) == {f"{NOON + timedelta(days=1):%Y-%m-%d}"}
     assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
 
 
-def test_users_that_only_an_older_run_of_a_repetition_had_do_not_count() -> None:
+def test_users_only_in_an_older_run_do_not_count() -> None:
     newest, sentences = newest_in(frame_of([*launch(day=0), *launch(day=1)[:1]]))
     assert newest["tenant"].to_list() == [0]
     assert newest["start_time"][0].startswith(f"{NOON + timedelta(days=1):%Y-%m-%d}")
@@ -109,7 +109,7 @@ def test_cards_that_were_replaced_are_other_work() -> None:
     assert "(device V100, not RTX)" in said
 
 
-def test_a_lost_tenant_of_another_device_leaves_its_launch_what_it_is() -> None:
+def test_a_lost_tenant_of_another_device_excludes_no_launch() -> None:
     check_all_kept(frame_of([*on("V100", "H100"), *on("V100", uid=1), lost_on("H100", uid=1)]))
 
 
@@ -134,7 +134,7 @@ def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
     assert said.startswith("vae: 2 records are of other work than the newest (batch size ")
 
 
-def test_losses_that_are_none_decide_nothing_and_leave_a_launch_without_a_rate() -> None:
+def test_losses_that_are_not_finite_leave_no_rate() -> None:
     """The original's records say `completed` despite such losses."""
     frame = frame_of([*launch(), *launch(uid=1, day=1)])
     lost = pl.col("run_id") == 1
@@ -153,12 +153,12 @@ def test_of_users_that_share_a_device_the_lost_one_is_named() -> None:
     assert left_out == ["vae, repetition 0: user 1 timeout."]
 
 
-def test_works_that_differ_are_told_apart_by_a_few_characters_of_their_hashes() -> None:
+def test_different_works_are_distinguished_by_short_hashes() -> None:
     works = [(("benchmark", each * 64), ("work_of_an_item", each * 64), ("batch_size", 8)) for each in "ab"]
     assert distinguishing_values(works[0], works) == f"benchmark {'a' * 12}, work of an item {'a' * 12}"
 
 
-def test_of_an_invalid_launch_the_errors_are_named_and_no_other_findings() -> None:
+def test_an_invalid_launch_names_only_its_errors() -> None:
     found = [Finding("drift", "warning", "It drifted.", ""), Finding("overlap", "error", "It was late.", "")]
     _, left_out = launches_of(frame_of([replace(one, findings=found) for one in launch()]))
     assert left_out == ["vae, repetition 0: user 0 is INVALID (overlap)."]

@@ -67,7 +67,7 @@ def test_users_of_an_older_launch_have_no_series(tmp_path: Path, capsys: Capture
     }
 
 
-def test_devices_of_the_original_without_tenants_are_series_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+def test_original_devices_without_tenants_are_separate_series(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "out").mkdir()
     rates = {"D0": 100.0, "D1": 101.0}
     for device, rate in rates.items():

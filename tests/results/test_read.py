@@ -87,7 +87,7 @@ def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys:
         ("overlapping", "impossible, or overlap."),
     ],
 )
-def test_a_record_without_a_journal_that_contradicts_itself_is_invalid(
+def test_a_contradictory_record_without_a_journal_is_invalid(
     change: dict[str, Any] | str, said: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = write_record(tmp_path, a_record({"tenants": 1}), NOON)
@@ -146,7 +146,7 @@ def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> No
     assert [row["run_id"] for row in rows] == [3, 3, 3, 7, 3, 3]
 
 
-def test_the_originals_repetitions_are_numbered_across_directories(tmp_path: Path) -> None:
+def test_original_repetitions_are_numbered_across_directories(tmp_path: Path) -> None:
     """A directory's repetitions follow those of the directories before it, even if a device lacks some there."""
     for directory, devices in enumerate(({"0": 2, "1": 1}, {"0": 1, "1": 2})):
         for device, count in devices.items():
@@ -206,7 +206,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     assert planned_jobs(tmp_path) == set()
 
 
-def test_a_number_in_a_files_name_is_of_64_bits_and_a_list_of_devices_is_the_whole_machine(tmp_path: Path) -> None:
+def test_a_run_number_in_a_file_name_has_at_most_64_bits(tmp_path: Path) -> None:
     for number, run_id in ((10**18, 10**18), (10**30, 0)):
         (row,) = rows_in(write(tmp_path / f"vae.R{number}.D0.json", json.dumps(OLD)))
         assert row["run_id"] == run_id
@@ -215,7 +215,7 @@ def test_a_number_in_a_files_name_is_of_64_bits_and_a_list_of_devices_is_the_who
         assert (row["vcd"], row["group"]) == ("0,1", "all")
 
 
-def test_what_comes_before_the_damage_is_kept_and_what_is_no_record_is_named_with_its_reason(tmp_path: Path) -> None:
+def test_records_before_the_damage_in_a_file_are_kept(tmp_path: Path) -> None:
     path, old = tmp_path / "x.json", json.dumps(OLD)
     for text, records, reason in (
         (f"[{old},{old},{old[:40]}", 2, "it is cut off or damaged after 2 records"),
@@ -244,7 +244,7 @@ def test_nan_and_infinite_rates_are_no_rates(tmp_path: Path) -> None:
     assert row["losses_non_finite"] == 1
 
 
-def test_a_tree_is_read_as_it_is_named_and_foreign_files_are_counted(tmp_path: Path) -> None:
+def test_a_tree_is_read_in_order_and_foreign_files_are_counted(tmp_path: Path) -> None:
     for uid in (1, 0):
         write(tmp_path / f"output{uid}" / f"s.vae.R{uid}.D0.json", json.dumps(OLD))
     write(tmp_path / "output0" / "s.R0.resolved.json", "[]")
@@ -293,7 +293,7 @@ def test_places_within_each_other_are_read_once(tmp_path: Path) -> None:
     assert read_records([path, inner]).frame.height == 1
 
 
-def test_files_are_read_one_by_one_and_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_files_are_read_lazily_and_a_missing_place_fails(tmp_path: Path) -> None:
     write_record(tmp_path, a_record(), NOON)
     parts = records_in([tmp_path])
     (tmp_path / "z.json").write_text("{")

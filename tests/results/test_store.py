@@ -182,7 +182,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["pipe"]
 
 
-def test_a_link_that_a_person_names_leads_to_the_file_and_one_in_the_place_of_ours_nowhere(tmp_path: Path) -> None:
+def test_only_a_link_named_by_the_user_is_followed(tmp_path: Path) -> None:
     """Anybody who may write to the directory of records could otherwise make us write anywhere else."""
     link, precious = tmp_path / "link", tmp_path / "precious"
     link.symlink_to("precious")
@@ -210,7 +210,7 @@ def test_the_room_is_really_taken_by_a_file_without_a_name(tmp_path: Path, held:
     assert "Nothing can be written to" in refusal(Reserve, tmp_path / "absent")
 
 
-def test_a_full_disk_takes_the_room_that_was_held_back_and_its_word_is_kept(tmp_path: Path, held: Reserve) -> None:
+def test_a_full_disk_releases_the_reserved_space(tmp_path: Path, held: Reserve) -> None:
     descriptor = held._held.fileno()
     numbers = errno.ENOSPC, errno.EFBIG
     full, too_large = (cannot_write(tmp_path, OSError(number, os.strerror(number))) for number in numbers)
@@ -230,7 +230,7 @@ def test_a_full_disk_takes_the_room_that_was_held_back_and_its_word_is_kept(tmp_
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_without_room_for_records_no_suite_begins_and_a_limit_on_files_forbids_none(
+def test_no_suite_begins_without_space_for_records(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, os, "posix_fallocate", number)
@@ -241,7 +241,7 @@ def test_without_room_for_records_no_suite_begins_and_a_limit_on_files_forbids_n
     assert re.search(sentence, refusal(Reserve, tmp_path))
 
 
-def test_the_summarys_lines_are_the_originals_and_a_command_stays_on_its_line(tmp_path: Path) -> None:
+def test_summary_lines_match_those_of_the_original(tmp_path: Path) -> None:
     for line in (
         launch_line(1, 19, ["completed"] * 4, 0.268, "./regression/polynome/pytorch/run.sh"),
         launch_line(2, 19, ["completed", "failed", *["interrupted"] * 2], 0.931, "./lstm/pytorch/run.sh"),

@@ -110,7 +110,7 @@ def test_in_a_directory_a_repetition_is_there_once(tmp_path: Path) -> None:
         assert sum(name.endswith(SUPERSEDED) for name in output.directory.names()) == 4
 
 
-def test_records_that_no_launch_here_wrote_are_not_renamed_and_no_link_is_followed(tmp_path: Path) -> None:
+def test_records_not_written_by_a_launch_here_are_not_renamed(tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     with closing(Output(tmp_path / "output")) as output:
         kept(output, launch(), OLD)

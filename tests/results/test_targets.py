@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "targets"
 
 
-def test_every_shipped_file_has_every_job_of_the_reference_suite_and_the_published_numbers() -> None:
+def test_shipped_targets_cover_every_job_of_the_reference_suite() -> None:
     jobs = [job["name"] for job in json.loads((ROOT / "baselines.json").read_text())]
     for model, job, rate in (
         ("V100", "toy_reg", 300000),
@@ -60,7 +60,7 @@ def test_an_unknown_model_names_the_known_ones(tmp_path: Path) -> None:
     assert "There is no file" in refusal(targets_named, str(tmp_path / "none.csv"), SHIPPED)
 
 
-def test_the_shipped_systems_have_names_of_their_own_and_devices_belong_to_them() -> None:
+def test_shipped_systems_have_unique_names_and_match_devices() -> None:
     systems = read_systems(SHIPPED / "systems.json")
     assert len({system.name for system in systems}) == len(systems)
     assert all(system.price is None for system in systems)  # only its buyer knows a system's price

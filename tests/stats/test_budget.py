@@ -90,7 +90,7 @@ def test_how_long_a_batch_takes_by_the_warm_up(warm_up_ns: list[int], batch_ns: 
     assert steady_ns(warm_up_ns) == batch_ns
 
 
-def test_the_fastest_and_the_slowest_count_and_who_says_nothing_does_not() -> None:
+def test_the_range_covers_fastest_and_slowest_warm_up() -> None:
     assert range_ns([[9_000, 5_000], [], [90_000, 7_000, 8_000]]) == (5_000, 7_000)
     assert range_ns([[], [0]]) == range_ns([]) == (None, None)
 

@@ -39,7 +39,7 @@ def test_a_search_goes_up_by_doubling_and_then_between(carried: int, most: int) 
     assert all(len(rounds) >= LEAST_ROUNDS for rounds in search.rounds.values())
 
 
-def test_with_several_slices_users_come_in_steps_and_none_is_carried_unasked() -> None:
+def test_with_several_slices_users_increase_in_steps() -> None:
     search = searched(12, 40, step=4, held=0)
     assert (search.held, search.failed) == (12, 16)
     assert all(users % 4 == 0 for users in search.rounds)
@@ -47,7 +47,7 @@ def test_with_several_slices_users_come_in_steps_and_none_is_carried_unasked() -
     assert (none.held, none.failed, list(none.rounds)) == (0, 1, [1])
 
 
-def test_users_hold_where_the_lower_limit_of_each_does_and_fail_only_beyond_doubt() -> None:
+def test_users_hold_if_the_lower_limit_of_each_one_does() -> None:
     chance = random.Random(3)
     rows = {2: [values(0.55, 2, 0.02, chance) for _ in range(8)]}
     estimate = estimates_of(rows)[2]
@@ -80,7 +80,7 @@ def test_launches_go_by_turns_and_move_a_wrong_guess() -> None:
         assert {users: order.count(users) for users in (5, 6)} == {5: CONFIRMED, 6: CONFIRMED}
 
 
-def test_what_noise_leaves_open_is_launched_more_often_and_says_how_much_would_settle_it() -> None:
+def test_noisy_user_counts_are_launched_more_often() -> None:
     confirming = Confirming(HALF, 2, 64, least=1)
     for _ in range(8):
         users = confirming.next_users()

@@ -35,7 +35,7 @@ def test_it_is_the_correlation_of_ranks_with_those_before(values: list[float]) -
     assert effective_count(values) <= len(values)
 
 
-def test_alternating_values_count_in_full_a_slope_hardly_and_one_far_off_hides_nothing() -> None:
+def test_alternating_values_count_fully_but_a_slope_hardly() -> None:
     assert effective_count([1.0, 2.0] * 10) == 20
     assert effective_count([5.0] * 20) == 20
     slope = [float(value) for value in range(1, 41)]
@@ -50,7 +50,7 @@ def test_a_rank_among_fewer_is_the_same_share_of_all() -> None:
 
 
 @given(st.floats(0, MOST), st.integers(1, 40))
-def test_means_of_values_in_a_row_are_as_alike_as_their_covariances_say(r: float, size: int) -> None:
+def test_correlation_of_means_follows_from_the_covariances(r: float, size: int) -> None:
     steps = np.arange(2 * size)
     covariances = r ** np.abs(steps[:, None] - steps)
     expected = covariances[:size, size:].sum() / covariances[:size, :size].sum()

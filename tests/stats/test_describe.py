@@ -21,7 +21,7 @@ def chance_inside(rank: int, n: int) -> float:
     return float(independent.binom.pmf(np.arange(rank, n - rank + 1), n, 0.5).sum())
 
 
-def test_ranks_are_those_of_the_tables_and_the_narrowest_that_hold_95_percent() -> None:
+def test_median_ranks_match_the_published_tables() -> None:
     # Ranks from published tables of the sign test's interval.
     tables = {0: None, 1: None, 5: None, 6: (1, 6), 8: (1, 8), 9: (2, 8), 20: (6, 15), 100: (40, 61)}
     assert {n: median_interval_ranks(n) for n in tables} == tables
@@ -61,7 +61,7 @@ def test_the_interval_holds_its_median_and_is_of_observed_rates(values: list[flo
     assert {low, high} <= set(values)
 
 
-def test_items_and_seconds_both_count_and_twenty_observations_have_ranks_6_and_15() -> None:
+def test_descriptions_use_both_items_and_seconds() -> None:
     three = describe([100, 300, 200], [1.0, 2.0, 4.0])
     assert (three.min, three.median, three.max) == (50, 100, 150)
     twenty = describe([1.0 + 9 * k % 20 for k in range(20)], [1.0] * 20)

@@ -104,7 +104,7 @@ def found(ratios: list[float], slices: Sides | None = None, round_s: float = ROU
     return ratio_in(slices or duet(ratios), len(ratios), round_s)
 
 
-def test_the_ratio_is_about_the_geometric_mean_over_rounds_and_its_verdict_needs_the_whole_interval() -> None:
+def test_a_verdict_needs_the_whole_interval_of_the_ratio() -> None:
     slower = found([0.9, 0.91, 0.89, 0.9])
     assert slower.value == pytest.approx((0.9 * 0.91 * 0.89 * 0.9) ** 0.25, rel=0.005)
     assert (slower.rounds, slower.verdict, slower.settled_s) == (4, Verdict.SLOWER, None)
@@ -116,7 +116,7 @@ def test_the_ratio_is_about_the_geometric_mean_over_rounds_and_its_verdict_needs
     assert found([0.9, 0.99, 0.85, 0.95]).verdict is Verdict.UNCLEAR
 
 
-def test_what_is_not_clear_says_how_long_a_launch_would_settle_it() -> None:
+def test_an_unclear_duet_says_which_length_would_settle_it() -> None:
     ratios = [0.9, 1.04, 0.86, 1.0] * 3
     unclear = found(ratios)
     assert unclear.verdict is Verdict.UNCLEAR
@@ -143,7 +143,7 @@ def test_drift_drops_out_and_slices_count_equally() -> None:
 
 
 @pytest.mark.parametrize(("pause", "said"), [(4.0, {Verdict.SLOWER}), (0.4, {Verdict.SLOWER, Verdict.UNCLEAR})])
-def test_pauses_in_one_observation_of_ten_count_although_no_median_has_them(pause: float, said: set[Verdict]) -> None:
+def test_pauses_in_one_of_ten_observations_count(pause: float, said: set[Verdict]) -> None:
     """B is slower by 29 %, or by 4 %, in all its items over all its time."""
     chance, times = np.random.default_rng(2), np.ones(OBSERVATIONS)
     times[::10] += pause
@@ -193,7 +193,7 @@ def over(*ratios: float) -> DuetOverLaunches:
     return ratio_over_launches([(ratio, ratio) for ratio in ratios])
 
 
-def test_two_launches_have_no_interval_and_more_settle_what_is_unclear() -> None:
+def test_two_launches_have_no_interval_but_more_may_settle_it() -> None:
     two, ratios = over(0.9, 0.91), (0.94, 0.95, 0.98)
     assert (two.interval, two.verdict, two.settled) == (None, Verdict.UNCLEAR, None)
     unclear = over(*ratios)
@@ -202,7 +202,7 @@ def test_two_launches_have_no_interval_and_more_settle_what_is_unclear() -> None
     assert over(0.9, 1.1, 1.0).settled is None
 
 
-def test_over_launches_the_mean_is_in_the_interval_and_stands_where_it_excludes_the_robust_estimate() -> None:
+def test_over_launches_the_interval_contains_the_mean() -> None:
     """B pauses, which its fast observations do not show: by chance as far as the means tell, or clearly."""
     hidden = ratio_over_launches([(1.0, 0.9), (1.001, 1.03), (0.999, 0.94)])
     assert hidden.verdict is Verdict.UNCLEAR
@@ -212,7 +212,7 @@ def test_over_launches_the_mean_is_in_the_interval_and_stands_where_it_excludes_
     assert (clear.verdict, clear.value) == (Verdict.SLOWER, pytest.approx(0.9, abs=1e-3))
 
 
-def test_a_host_that_is_busy_for_half_of_the_time_moves_the_ratio_little() -> None:
+def test_a_half_busy_host_barely_moves_the_robust_ratio() -> None:
     """It takes a third of both sides' rates for two to six blocks, and leaves them alone for as long."""
     chance, robust, mean = np.random.default_rng(5), [], []
     for _ in range(30):

@@ -17,7 +17,7 @@ def test_the_studentised_range_is_that_of_scipy() -> None:
         assert beyond(q, k, freedom) == pytest.approx(stats.studentized_range.sf(q, k, freedom), rel=5e-3)
 
 
-def test_what_a_row_has_in_common_drops_out_and_means_are_drawn_together() -> None:
+def test_a_constant_added_to_a_row_leaves_the_effects_unchanged() -> None:
     rows = np.array([[0.0, 0.1], [0.02, 0.08], [-0.02, 0.12]])
     found, shifted = (differences(table.tolist()) for table in (rows, rows + np.array([[1.0], [2.0], [3.0]])))
     assert shifted.effects == pytest.approx(found.effects)
@@ -31,7 +31,7 @@ def test_what_a_row_has_in_common_drops_out_and_means_are_drawn_together() -> No
     assert differences([]) is differences([[1.0, 2.0]]) is differences([[1.0], [2.0]]) is None
 
 
-def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
+def test_without_noise_even_a_tiny_difference_is_significant() -> None:
     assert differences_of([0.5, 0.5, 0.5], 0.1, 4).p == 1
     assert differences_of([0.5, 0.5 + 1e-9], 0.0, 4).p == 0
     assert not differences_of([0.5, 0.51], 0.0, 4).notable, "a difference of 1 % matters to nobody"

@@ -34,7 +34,7 @@ def named(of: dict[str, Rates]) -> list[str]:
 
 
 @pytest.mark.parametrize(("count", "jobs", "launches"), [(2, 10, 1), (4, 6, 1), (8, 3, 2), (8, 1, 5), (32, 10, 1)])
-def test_of_equal_hosts_one_is_named_in_at_most_five_of_a_hundred_draws(count: int, jobs: int, launches: int) -> None:
+def test_equal_hosts_are_named_in_at_most_5_percent_of_draws(count: int, jobs: int, launches: int) -> None:
     assert sum(bool(named(hosts(seed, count, jobs, launches))) for seed in range(200)) <= 10
 
 
@@ -50,7 +50,7 @@ def test_hosts_that_differ_by_nature_are_seldom_named() -> None:
     assert sum(bool(named(hosts(seed, 8, 10, apart=0.02))) for seed in range(200)) <= 10
 
 
-def test_the_rate_over_its_like_has_an_interval_over_jobs_or_launches() -> None:
+def test_a_relative_rate_has_an_interval_over_jobs_or_launches() -> None:
     rates = host_rates(hosts(1, slow=0.9))
     slow, equal = rates["n0"], rates["n1"]
     assert (slow.n, slow.over, slow.slower, equal.slower) == (6, "jobs", True, False)
@@ -61,7 +61,7 @@ def test_the_rate_over_its_like_has_an_interval_over_jobs_or_launches() -> None:
     assert (once.n, once.interval, once.slower) == (1, None, False)
 
 
-def test_a_job_or_repetition_that_no_other_host_has_does_not_count() -> None:
+def test_only_jobs_and_repetitions_on_several_hosts_count() -> None:
     own: dict[str, Rates] = {
         "a": {("x",): {0: 1.0}, ("y",): {3: 1.0}},
         "b": {("x",): {0: 2.0, 1: 9.0}, ("y",): {4: 1.0}},
@@ -79,7 +79,7 @@ def test_the_usual_count_is_that_of_most_and_of_two_the_higher() -> None:
     assert usual([8, 7, 7]) == 7
 
 
-def test_of_three_hosts_the_usual_rate_is_the_median_of_all_and_of_two_the_others() -> None:
+def test_the_usual_rate_of_three_hosts_is_their_median() -> None:
     def ratio(*rates: float) -> float:
         alike: dict[str, Rates] = {f"n{at}": {("x",): {0: rate}} for at, rate in enumerate(rates)}
         return host_rates(alike)["n0"].ratio

@@ -61,7 +61,7 @@ def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
     assert alone_taken_as_exact / draws < 0.85
 
 
-def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio() -> None:
+def test_fewer_than_three_launches_give_no_interval() -> None:
     two = ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
     assert two == Kept(pytest.approx(math.sqrt(0.8 * 0.9)), None, 2, "launches")
     assert ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
@@ -71,7 +71,7 @@ def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio()
 
 
 @given(pairs)
-def test_pairs_are_the_t_interval_of_the_logarithms_of_their_ratios(both: dict[int, tuple[float, float]]) -> None:
+def test_paired_rates_give_the_t_interval_of_log_ratios(both: dict[int, tuple[float, float]]) -> None:
     found = ratio({uid: over for uid, (over, _) in both.items()}, {uid: under for uid, (_, under) in both.items()})
     logs = np.log([over for over, _ in both.values()]) - np.log([under for _, under in both.values()])
     assert math.log(found.value) == pytest.approx(float(logs.mean()), abs=1e-9)
@@ -88,7 +88,7 @@ def test_what_a_pair_shares_cancels(both: dict[int, tuple[float, float]], state:
     assert ratio(*moved).value == pytest.approx(ratio(over, under).value)
 
 
-def test_only_shared_uids_make_pairs_also_where_a_side_has_one_launch() -> None:
+def test_only_uids_that_both_sides_have_are_paired() -> None:
     three = ratio({0: 9.0, 1: 9.0, 2: 9.0, 7: 1.0}, {0: 10.0, 1: 10.0, 2: 10.0, 8: 99.0})
     single = ratio({0: 9.0}, {0: 10.0, 1: 20.0, 2: 30.0})
     assert [(each.value, each.n) for each in (three, single)] == [(pytest.approx(0.9), 3), (pytest.approx(0.9), 1)]
@@ -107,14 +107,14 @@ UNDER = {0: 1.0, 1: 1.1, 2: 0.98}
 PAIRED, APART = ({0: 0.9, 1: 0.95, 2: 0.91}, UNDER), ({5: 0.9, 6: 0.95, 7: 0.91}, UNDER)
 
 
-def test_the_mean_over_jobs_is_geometric_and_of_equal_ones_says_no_more_than_one() -> None:
+def test_the_mean_over_jobs_is_geometric() -> None:
     halved, doubled = (dict.fromkeys(range(3), 0.5), dict.fromkeys(range(3), 1.0)), ({0: 2.0}, {0: 1.0})
     assert mean_of([halved, doubled]) == Kept(pytest.approx(1), None, 2, "jobs")
     mean, one = mean_of([PAIRED] * 4), ratio(*PAIRED)
     assert (mean.interval, mean.n, mean.over) == (pytest.approx(one.interval), 3, "launches")
 
 
-def test_only_uids_that_every_job_has_make_the_interval_of_a_mean_and_else_it_is_over_jobs() -> None:
+def test_the_interval_of_a_mean_uses_only_uids_of_every_job() -> None:
     many = dict.fromkeys(range(6), 0.9), dict.fromkeys(range(6), 1.0)
     few = {uid: 0.8 + uid / 100 for uid in range(3)}, dict.fromkeys(range(3), 1.0)
     other = {uid: 0.8 + uid / 100 for uid in range(1, 4)}, dict.fromkeys(range(1, 4), 1.0)
@@ -144,7 +144,7 @@ def test_the_score_of_one_launch_each_is_the_geometric_mean(values: list[float])
     assert found.interval is None
 
 
-def test_weights_count_and_what_is_missing_is_named_and_not_a_zero() -> None:
+def test_a_suite_score_is_weighted_and_names_missing_jobs() -> None:
     weighed = suite_score({"a": {0: 2.0}, "b": {0: 16.0}}, {"a": 1.0, "b": 1.0}, {"a": 3.0})
     assert weighed.value == pytest.approx((2**3 * 16) ** 0.25)
     half = suite_score({"a": by_uid(2.0, 2.0, 2.0), "b": {}}, {"a": 1.0, "b": 1.0, "c": 1.0})
@@ -169,7 +169,7 @@ def test_the_interval_is_that_of_the_uids_weighted_means() -> None:
     assert found.interval == pytest.approx((math.exp(center - half), math.exp(center + half)))
 
 
-def test_launches_of_other_uids_move_the_value_and_narrow_nothing() -> None:
+def test_launches_of_unshared_uids_do_not_narrow_the_interval() -> None:
     rates = {"a": by_uid(2.0, 2.2, 2.1), "b": by_uid(5.0, 6.0, 6.5)}
     whole = suite_score(rates, {"a": 1.0, "b": 1.0})
     more = suite_score(rates | {"a": rates["a"] | {7: 4.0}}, {"a": 1.0, "b": 1.0})
@@ -184,7 +184,7 @@ def test_uids_that_not_every_job_has_give_no_interval() -> None:
 
 
 @pytest.mark.parametrize("draws", [300, pytest.param(3000, marks=pytest.mark.slow)])
-def test_means_over_jobs_and_scores_cover_what_they_say_where_jobs_of_a_uid_share_the_machine(draws: int) -> None:
+def test_intervals_keep_coverage_where_jobs_share_a_machine(draws: int) -> None:
     generator, covered = np.random.default_rng(7), {"mean": 0, "score": 0}
     for _ in range(draws):
         state, noise = generator.normal(0, 0.03, 5), generator.normal(0, 0.02, (6, 5))
@@ -246,7 +246,7 @@ def test_only_uids_in_which_every_tenant_has_both_rates_count() -> None:
         measured({"0": {0: 0.0}}, {"0": {0: 1.0}}, 1)
 
 
-def test_energy_is_over_that_of_the_same_items_one_after_another() -> None:
+def test_energy_is_relative_to_the_same_items_run_alone() -> None:
     together = {"0": {0: 50.0, 1: 40.0}, "1": {0: 5.0, 2: 5.0}}
     alone_j = {"0": {0: 2.0}, "1": {0: 20.0}}
     measure = energy_over_alone({0: 300.0, 1: 300.0}, together, alone_j)
@@ -255,7 +255,7 @@ def test_energy_is_over_that_of_the_same_items_one_after_another() -> None:
     assert energy_over_alone({0: 300.0}, together, {"0": {0: 2.0}}) is None
 
 
-def test_the_machines_state_cancels_and_intervals_are_those_of_each_launchs_measure() -> None:
+def test_the_state_of_the_machine_cancels_in_all_measures() -> None:
     """The machine's state differs by 5 % from uid to uid, and changes the rates together and alone by one factor."""
     draw, states = np.random.default_rng(1), np.exp(np.random.default_rng(2).normal(0, 0.05, 5))
     parts = np.exp(draw.normal(0, 0.01, (2, 5))) * np.array([[0.8], [0.5]])
@@ -272,7 +272,7 @@ OF_DEVICES = st.lists(st.floats(0.1, 1e9), min_size=1, max_size=2)
 ALONE, TOGETHER = [100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]
 
 
-def test_an_efficiency_by_hand_is_of_medians_and_has_no_interval_below_three_launches_of_either() -> None:
+def test_an_efficiency_is_a_ratio_of_medians() -> None:
     for devices, rate, value in ((1, 100.0, 1.0), (2, 190.0, 0.95), (4, 300.0, 0.75)):
         assert efficiency(devices, [rate], [100.0]) == Kept(value, None, 1, "launches")
     assert efficiency(4, [20.0] * 3, []) is None
@@ -283,7 +283,7 @@ def test_an_efficiency_by_hand_is_of_medians_and_has_no_interval_below_three_lau
         assert efficiency(2, [19.0, 19.1, 19.2, 19.0, 19.1][:together], [10.0] * alone).interval is None
 
 
-def test_the_interval_lies_around_the_efficiency_as_wide_as_medians_err() -> None:
+def test_an_efficiency_interval_reflects_the_error_of_medians() -> None:
     """The interval is centred on the ratio of medians; that of the geometric means is half as large again."""
     two = efficiency(2, TOGETHER, ALONE)
     low, high = (math.log(end / two.value) for end in two.interval)

@@ -43,7 +43,7 @@ def test_what_has_no_block_beside_it_is_compared_with_nothing() -> None:
     assert kept([block_of(0, False, 10, 0.2), lone]) == Kept(pytest.approx(0.5), None, 1)
 
 
-def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
+def test_correlation_widens_the_interval_only_with_many_rounds() -> None:
     def width(rounds: int) -> float:
         rates = [rate for at in range(rounds) for rate in (90, 100 * math.exp(0.05 * (-1) ** (at // 4)))]
         made = kept(blocks(*rates, 90))
@@ -58,7 +58,7 @@ def test_the_t_of_the_interval_is_what_scipy_says() -> None:
 
 
 @pytest.mark.parametrize("sides", [1, 2])
-def test_repeats_are_the_first_that_bring_the_interval_below_the_room(sides: int) -> None:
+def test_repeats_needed_is_the_smallest_count_that_suffices(sides: int) -> None:
     def one_by_one(spread: float, room: float) -> int | None:
         halves = ((n, special.stdtrit(sides * (n - 1), 0.975) * spread / math.sqrt(n)) for n in range(3, 301))
         return next((n for n, half in halves if half < room), None)
@@ -78,7 +78,7 @@ def test_the_interval_of_few_rounds_is_students() -> None:
     assert over_rounds(rounds[:2]) == (pytest.approx(0.2), None)
 
 
-def test_a_share_is_turned_over_and_multiplied_with_its_interval() -> None:
+def test_a_share_is_inverted_and_scaled_with_its_interval() -> None:
     share = Kept(0.8, (0.5, 1.25), 9)
     assert share.inverse() == Kept(1.25, (0.8, 2.0), 9)
     assert share.times(2) == Kept(1.6, (1.0, 2.5), 9)
@@ -86,14 +86,14 @@ def test_a_share_is_turned_over_and_multiplied_with_its_interval() -> None:
     assert (once.inverse(), once.times(0.5)) == (Kept(1.25, None, 1, "launches"), Kept(0.4, None, 1, "launches"))
 
 
-def test_a_share_is_unsure_where_its_interval_holds_all_or_there_is_none() -> None:
+def test_a_share_is_unsure_unless_its_interval_excludes_one() -> None:
     made = [Kept(0.8, None, 1), Kept(0.8, (0.5, 1.25), 9), Kept(0.8, (0.7, 0.9), 9), Kept(1.2, (1.1, 1.3), 9)]
     assert [share.is_unsure for share in made] == [True, True, False, False]
     within = {"rounds": True, "observations": True, "launches": False, "jobs": False}
     assert {over: Kept(1, None, 1, over).within for over in within} == within
 
 
-def test_tenants_of_the_same_launches_have_a_mean_as_unsure_as_each_of_them() -> None:
+def test_a_joint_interval_is_the_geometric_mean_of_its_parts() -> None:
     parts = [Kept(0.4, (0.2, 0.8), 9), Kept(0.9, (0.8, 1.8), 7)]
     assert joint(parts) == Kept(pytest.approx(0.6), (pytest.approx(0.4), pytest.approx(1.2)), 7)
     assert joint([*parts, Kept(0.6, None, 1)]) == Kept(pytest.approx(0.6), None, 1)
@@ -101,7 +101,7 @@ def test_tenants_of_the_same_launches_have_a_mean_as_unsure_as_each_of_them() ->
         joint([])
 
 
-def test_a_round_is_warm_up_while_it_is_slower_than_all_behind_it() -> None:
+def test_a_round_is_warm_up_while_slower_than_all_later_ones() -> None:
     rounds: dict[int, list[float]] = {0: [9, 9, 1], 1: [5], 2: [3], 3: [4], 4: [3], 5: [3], 6: [3], 7: [3]}
     assert warmed_up(rounds) == 2
     assert warmed_up({**rounds, 7: [6, 6, 1]}) == 1, "the second was not the slowest"
@@ -179,7 +179,7 @@ class Machine:
         return speed
 
 
-def test_the_interval_covers_what_it_says_on_a_simulated_machine() -> None:
+def test_the_interval_covers_as_claimed_on_a_simulated_machine() -> None:
     covered, bias = Machine(12, 0.5, disturbed="drift").check(200)
     assert 0.90 <= covered <= 0.985  # for 200 launches two standard errors are 3 %
     assert abs(bias) < 0.005

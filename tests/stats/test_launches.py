@@ -26,7 +26,7 @@ def test_it_is_the_t_interval_of_the_logarithms(launches: list[float]) -> None:
     assert min(launches) * (1 - 1e-9) <= found.rate <= max(launches) * (1 + 1e-9)
 
 
-def test_below_three_launches_there_is_no_interval_and_what_is_no_rate_is_refused() -> None:
+def test_fewer_than_three_launches_give_no_interval() -> None:
     one, two = across_launches([5.0]), across_launches([4.0, 9.0])
     assert (one.interval, one.spread) == (None, None)
     assert (two.rate, two.interval) == (pytest.approx(6), None)

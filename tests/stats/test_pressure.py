@@ -32,7 +32,7 @@ def test_a_hinge_is_found_again_in_any_unit(slope: float, knee: float, xs: list[
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.floats(0.1, 1.5)), max_size=8))
-def test_no_hinge_gains_and_no_other_one_is_nearer_to_the_points(others: list[tuple[float, float]]) -> None:
+def test_the_hinge_has_the_least_squared_error(others: list[tuple[float, float]]) -> None:
     points = [(0.0, 1.0), *others]
     found = hinge(points)
     assert found.slope >= 0

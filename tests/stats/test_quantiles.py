@@ -27,7 +27,7 @@ def test_few_values_have_no_interval(q: float, least: int) -> None:
     assert quantile(values[:least], q).interval is not None
 
 
-def test_the_ends_are_the_ranks_that_the_binomial_distribution_gives() -> None:
+def test_the_ends_are_ranks_of_the_binomial_distribution() -> None:
     """Of 100 independent values the ranks around the median are 40 and 61 (David and Nagaraja, Order Statistics, 7.1),
     since P(binomial(100, 1/2) < 40) is 1.8 % and P(binomial(100, 1/2) < 41) is 2.8 %."""
     alternating = [value for pair in zip(range(1, 51), range(51, 101), strict=True) for value in pair]

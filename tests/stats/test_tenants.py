@@ -46,7 +46,7 @@ spans = st.tuples(st.integers(0, 200), st.integers(0, 200)).map(lambda pair: (mi
 some_spans = st.lists(spans, min_size=1, max_size=6)
 
 
-def test_common_load_is_from_the_latest_start_to_the_earliest_end() -> None:
+def test_common_load_spans_latest_start_to_earliest_end() -> None:
     assert common_load([(0, 100), (5, 90), (3, 95)]) == (5, 90)
     assert common_load([(0, 10), (20, 30)]) == (20, 20)
     assert common_load([(3, 8)]) == (3, 8)
@@ -115,7 +115,7 @@ def test_work_beside_others() -> None:
         assert (found.beside_s, found.observed_s) == expected[2:]
 
 
-def test_nothing_is_known_of_work_without_readings_or_observations() -> None:
+def test_work_without_readings_or_observations_is_unknown() -> None:
     assert work_beside([(0, 0.0)], FIRST, (0, SECOND), FIRST) is None
     assert work_beside(worked((1, 10)), [], (0, SECOND), FIRST) is None
     shares = {(1, 0.25, 2, 4): 0.375, (1, 2, 2, 4): 0, (0, 0, 2, 4): 0, (1, 0, 0, 0): 0}

@@ -129,7 +129,7 @@ def test_texts_that_no_program_can_be_given(written):
             assert "holds a NUL or half of a surrogate pair." in message
 
 
-def test_the_line_of_the_job_that_is_wrong_and_one_called_like_a_cell_of_another(written):
+def test_the_refusal_names_the_line_of_the_wrong_job(written):
     bad = '{"name": "gan",\n  "cmd": "x",\n  "args": {"--lr": null}}'
     assert refused(written(f"[{JOB},\n\n  {bad}]")).startswith(":3:3: job 'gan': '--lr': a value is null.")
     jobs = [{"name": "a", "cmd": "x", "args": {"--x": [1, 2]}}, {"name": "a.c2", "cmd": "x"}]

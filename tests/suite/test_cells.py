@@ -25,14 +25,14 @@ def cell(*args: tuple[str, Value]) -> JobCell:
     return JobCell(Job("vae", "x", (), "all", stem="vae"), 1, 1, args)
 
 
-def test_a_job_without_a_list_of_several_is_one_cell_that_bears_its_stem():
+def test_a_job_without_choices_is_one_cell_named_by_its_stem():
     (only,) = expand(job(lr=0.1, cuda=""))
     assert (only.index, only.of, only.label) == (1, 1, "vae")
     assert only.args == (("--lr", 0.1), ("--cuda", ""))
     assert [c.label for c in expand(job(lr=[0.1]))] == ["vae"]
 
 
-def test_the_last_list_varies_fastest_and_labels_start_with_the_stem():
+def test_the_last_list_of_arguments_varies_fastest():
     cells = expand(job(b=[1, 2], cuda="", a=["x", "y", "z"]))
     assert [(dict(c.args)["--b"], dict(c.args)["--a"]) for c in cells] == [
         (1, "x"), (1, "y"), (1, "z"), (2, "x"), (2, "y"), (2, "z"),
@@ -47,13 +47,13 @@ def of_devices(*devices: Value, group: Literal["student", "all"] = "all") -> Job
     return Job("s", "x", (("--devices", devices), ("--lr", (1, 2))), group, stem="s")
 
 
-def test_cells_of_more_devices_than_there_are_are_left_out_and_the_others_keep_their_labels():
+def test_dropping_cells_of_too_many_devices_keeps_other_labels():
     for devices, cells in [(1, 2), (3, 4), (8, 8)]:
         labels = [c.label for c in fitting(of_devices(1, 2, "4", 8), devices)]
         assert labels == [f"s.c{k}" for k in range(1, cells + 1)]
 
 
-def test_no_devices_are_all_of_them_which_a_job_without_the_flag_takes():
+def test_zero_devices_means_all_without_passing_the_flag():
     """`convnets` and `dcgan` know no `--devices 0`, and that of `scaling` would be a launch for each number."""
     for whole in (Job("s", f"{SWEEPING}run.sh", (("--lr", (1,)),), "all", stem="s"), of_devices(1, 2, 4)):
         (all_of_them,) = over_devices([whole], [whole], 0)
@@ -63,7 +63,7 @@ def test_no_devices_are_all_of_them_which_a_job_without_the_flag_takes():
         assert dict(two.args)["--devices"] == (2,)
 
 
-def test_a_job_keeps_its_cells_where_none_fits_none_asks_for_more_or_tenants_share_the_devices():
+def test_a_job_keeps_its_cells_where_none_of_them_fits():
     jobs = [of_devices(*devices) for devices in [(4,), (4, 8), (0, "$DEVICE_TOTAL"), (0, 2)]]
     for whole in [*jobs, of_devices(1, 8, group="student")]:
         assert fitting(whole, 2) == expand(whole)
@@ -111,7 +111,7 @@ def test_extra_overrides_or_extends():
     assert arguments(cell(("--lr=0.1", "")), {}, ["--lr", "5"]) == ["--lr", "5"]
 
 
-def test_the_seed_comes_last_and_wins_over_the_cells_own_unless_another_is_requested():
+def test_the_seed_of_the_run_overrides_that_of_a_cell():
     line = arguments(cell(("--seed", 1), ("--a", 2)), {}, ["--b", "3"], seed=100)
     assert line == ["--seed", "1", "--a", "2", "--b", "3", "--seed", "100"]
     for extra in (["--seed", "5"], ["--seed=5"]):
@@ -151,7 +151,7 @@ GROUPS = st.lists(st.tuples(FLAGS, st.lists(PLAIN, max_size=3), st.booleans()), 
 
 
 @given(GROUPS)
-def test_every_word_of_extra_arrives_and_its_flags_stand_for_nothing_else(groups):
+def test_extra_arguments_replace_only_the_flags_they_name(groups):
     extra: list[str] = []
     for flag, values, attached in groups:
         extra += [f"{flag}={values[0]}", *values[1:]] if attached and values else [flag, *values]

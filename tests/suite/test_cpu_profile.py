@@ -45,7 +45,7 @@ def test_every_job_of_users_was_measured_as_it_is() -> None:
         assert {flag: given.get(flag) for flag in arguments} == {flag: (value,) for flag, value in arguments.items()}
 
 
-def test_two_users_of_every_job_take_turns_within_the_budget_and_of_most_on_half_as_fast_a_processor() -> None:
+def test_two_users_of_every_job_fit_blocks_into_the_budget() -> None:
     assert [name for name, (step_ms, _) in STEP_MS.items() if not have_blocks(step_ms)] == []
     slow = [name for name, (step_ms, _) in STEP_MS.items() if not have_blocks(2 * step_ms)]
     assert slow == ["ssd", "fast_style", "convnet_fp16"]

@@ -12,7 +12,7 @@ from cotenant.suite.foreign import Foreign
 from launch.resolving import options
 
 
-def test_a_side_has_the_words_before_or_behind_the_dashes_also_none() -> None:
+def test_the_dashes_separate_the_words_of_the_two_sides() -> None:
     assert duet_of("vae", ["--batch-size", "64", "---", "-b", "128"]).sides == (("--batch-size", "64"), ("-b", "128"))
     assert duet_of("vae", ["---", "--compile"]).sides == ((), ("--compile",))
     assert duet_of("vae", ["---"]).sides == ((), ())
@@ -28,7 +28,7 @@ def test_other_than_one_between_is_a_sentence(words: list[str], number: str) -> 
     assert "--duet vae -- --batch-size 64 --- --batch-size 128" in wrong.value.remedy
 
 
-def test_the_files_of_a_side_are_called_by_it_and_the_job_keeps_its_name() -> None:
+def test_a_duet_labels_its_sides_and_keeps_the_job_name() -> None:
     (cell,) = expand(Job("vae", "x", (("--repeat", (3,)),), "student"))
     sides = [duet_of("vae", ["---"]).cell(cell, side) for side in "AB"]
     assert [(side.label, side.job.name, side.args) for side in sides] == [

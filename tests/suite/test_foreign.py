@@ -23,7 +23,7 @@ def test_a_job_is_called_like_its_script(words: str, stem: str) -> None:
     assert Foreign(tuple(words.split())).stem == stem
 
 
-def test_each_copy_has_its_number_and_all_have_one_identity_without_secrets() -> None:
+def test_copies_of_a_program_share_an_identity_without_secrets() -> None:
     foreign = Foreign(("python", "train.py", "--out", "runs/{uid}/{user}", "--hf-token", "abc"), items=64)
     assert foreign.words_of(1, 4) == ["python", "train.py", "--out", "runs/4/1", "--hf-token", "abc"]
     assert foreign.arguments == {

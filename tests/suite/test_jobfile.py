@@ -19,7 +19,7 @@ ORIGINAL = """[{"name": "vae", "cmd": "./variational_auto_encoder/vae/pytorch/ru
 """
 
 
-def test_the_original_schema_is_read_also_behind_a_byte_order_mark_and_the_path_becomes_absolute(written, monkeypatch):
+def test_the_original_schema_is_read_with_a_byte_order_mark(written, monkeypatch):
     path = written(b"\xef\xbb\xbf" + ORIGINAL.encode())
     monkeypatch.chdir(path.parent)
     suite = load(path.relative_to(path.parent))
@@ -32,7 +32,7 @@ def test_the_original_schema_is_read_also_behind_a_byte_order_mark_and_the_path_
     )
 
 
-def test_only_name_and_cmd_are_needed_and_a_job_cannot_be_changed(loaded):
+def test_only_name_and_cmd_of_a_job_are_required(loaded):
     (job,) = loaded({}).jobs
     assert job == Job("vae", "./vae.sh", (), "all", weight=1.0, timeout_s=None, env=(), stem="vae")
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -70,7 +70,7 @@ def test_stems_are_unique(loaded):
         assert [job.stem for job in jobs] == stems
 
 
-def test_as_many_cells_as_are_allowed_and_a_name_like_a_cell_where_no_cell_is_called_so(loaded):
+def test_the_largest_allowed_number_of_cells_is_accepted(loaded):
     hundred = list(range(100))
     assert loaded({"args": {"--a": hundred, "--b": hundred}}).jobs
     jobs = loaded({"args": {"--a": [1, 2]}}, {"name": "vae.c3"}, {"name": "b"}, {"name": "b.c1"}).jobs
@@ -92,7 +92,7 @@ def test_a_list_of_precisions_makes_a_job_of_each(loaded):
         loaded({"name": "net", "args": {"--precision": ["a/b"]}})
 
 
-def test_a_file_that_is_being_written_takes_no_names_of_others_away(tmp_path, monkeypatch):
+def test_a_half_written_file_hides_no_jobs_of_other_files(tmp_path, monkeypatch):
     monkeypatch.setattr(jobfile, "CHECKOUT", tmp_path)
     (tmp_path / "profiles").mkdir()
     for name, text in {

@@ -25,7 +25,7 @@ def read(folder: Path, **mix: Any) -> Suite:
     return load(path)
 
 
-def test_a_mix_is_an_entry_of_its_own_and_repeats_round_the_tenants(tmp_path: Path) -> None:
+def test_a_mix_repeats_its_jobs_over_the_tenants(tmp_path: Path) -> None:
     suite = read(tmp_path, timeout=60)
     (lab,) = suite.mixes
     assert [job.name for job in suite.jobs] == ["convnet", "wlm", "whole"]

@@ -24,7 +24,7 @@ def flags(job: Any) -> dict[str, Any]:
     return {name: value for name, (value,) in job.args}
 
 
-def test_each_chosen_job_is_paired_with_each_level_of_each_neighbour_and_runs_nowhere_else() -> None:
+def test_each_job_is_paired_with_each_level_of_each_neighbour() -> None:
     made = options("--name", "vae,wlm", "--pressure", "dram:50,0,100", "--pressure", "cpu:10")
     assert made.jobs == ()
     assert [(mix.name, mix.labels, mix.pairs) for mix in made.mixes] == [

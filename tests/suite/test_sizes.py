@@ -60,7 +60,7 @@ def test_lookups(tmp_path: Path) -> None:
         assert sizes.size_of("resnet50", precision, name, device) == size, (precision, name, device)
 
 
-def test_what_the_table_does_not_know_is_an_error_with_the_line_to_add(tmp_path: Path) -> None:
+def test_a_missing_size_is_an_error_with_the_line_to_add(tmp_path: Path) -> None:
     for family, precision, message in [
         ("resnet5", "fp32", "no batch size of 'resnet5' in fp32. Did you mean 'resnet50'? Add below [resnet5]: fp32 ="),
         ("resnet50", "int8", "of 'resnet50' in int8. Add below [resnet50]: int8 = { 16gb = 1 }"),
@@ -91,7 +91,7 @@ LINES = st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 10**7), min_siz
 
 
 @given(LINES, st.sampled_from(CLASSES))
-def test_a_class_has_its_own_size_or_that_of_the_next_smaller_one(line: dict[str, int], name: str) -> None:
+def test_a_memory_class_falls_back_to_the_next_smaller_one(line: dict[str, int], name: str) -> None:
     size = SizeTable(Path("x"), {"a": {"fp32": line}}, {}).size_of("a", "fp32", name)
     smaller = [
         known for known in CLASSES[: CLASSES.index(name) + 1] if known in line and (known == CPU) == (name == CPU)

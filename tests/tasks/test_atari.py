@@ -163,7 +163,7 @@ def test_what_is_switched_off_has_no_parameters(main: Any, words: str, listed: l
     assert without_effect(parsed, Run(main.Atari(**parsed.values))) == listed
 
 
-def test_an_algorithm_has_its_usual_numbers_where_they_are_not_said(main: Any) -> None:
+def test_each_algorithm_has_its_usual_defaults(main: Any) -> None:
     for words, numbers in (
         ("", (128, 2.5e-4, True)),
         ("--algo a2c", (5, 7e-4, False)),
@@ -180,7 +180,7 @@ def test_acktr_is_unsupported(main: Any, capfd: pytest.CaptureFixture[str]) -> N
         main.Atari(algo="acktr")
 
 
-def test_a_step_of_a2c_is_one_update_by_rmsprop_on_n_step_returns(main: Any) -> None:
+def test_an_a2c_step_is_one_rmsprop_update_on_n_step_returns(main: Any) -> None:
     """The weights after it equal those of the plain formulas of Mnih et al. (2016)."""
     benchmark, run = built(main, algo="a2c", use_linear_lr_decay=False)
     rollouts, play = [], benchmark.play

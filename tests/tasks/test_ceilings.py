@@ -14,7 +14,7 @@ from tasks.loading import built, of
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_product_is_credited_with_the_operations_that_it_takes(precision: str) -> None:
+def test_a_matrix_product_is_credited_with_its_operations(precision: str) -> None:
     benchmark, run = built(of("ceilings/product"), side=24, batch_size=2, precision=precision)
     batch = next(benchmark.batches(run))
     step = run.precision.around(benchmark.step)

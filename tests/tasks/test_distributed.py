@@ -148,7 +148,7 @@ def test_gradients_of_two_ranks_are_the_mean_of_each_ranks_own(place: str, tmp_p
         assert furthest([weight.grad for weight in benchmark.model.parameters()], ours) < 1e-6
 
 
-def test_the_profile_of_families_has_copies_and_one_model_of_each() -> None:
+def test_each_lambda_job_runs_as_copies_and_as_one_model() -> None:
     jobs = {job.name: job for job in load(ROOT / "profiles/lambda.json").jobs}
     copies = {name: job for name, job in jobs.items() if job.group == "student"}
     assert len(copies) * 2 == len(jobs) == 88
@@ -242,14 +242,14 @@ def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) ->
     assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]
 
 
-def test_the_profile_has_the_batch_sizes_of_the_shoot_out_in_every_precision() -> None:
+def test_the_scaling_profile_has_the_shoot_out_batch_sizes() -> None:
     jobs = [job for job in load(ROOT / "profiles/scaling.json").jobs if job.family == "scaling_batches"]
     assert [job.name for job in jobs] == [f"scaling_batches_{precision}" for precision in ("fp32", "bf16", "fp16")]
     assert {dict(job.args)["--batch-size"] for job in jobs} == {(32, 64, 128, 160, 256)}
     assert {dict(job.args)["--network"] for job in jobs} == {("resnet50",)}
 
 
-def test_flags_of_horovods_benchmark_become_those_of_scaling_and_say_so() -> None:
+def test_horovod_benchmark_flags_become_those_of_scaling() -> None:
     words = (
         "--model resnet50 --num-iters 7 --num-warmup-batches 10 --num-batches-per-iter=3 --use-fp16 --fp16-allreduce"
     )

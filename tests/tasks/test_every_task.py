@@ -191,7 +191,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(("place", "precision"), AUDITED)
-def test_an_audit_of_a_task_finds_the_same_work_and_is_a_step_like_any_other(
+def test_an_audited_step_does_the_same_work_as_any_other(
     place: str, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if place in LSTMS:

@@ -38,7 +38,7 @@ def test_decode_writes_what_the_model_finds_likeliest() -> None:
     assert benchmark.text.at_1.tolist() == [prompt]
 
 
-def test_prefill_gives_the_first_token_of_an_answer_and_fills_the_cache() -> None:
+def test_prefill_gives_the_first_token_and_fills_the_cache() -> None:
     benchmark, run = built(of(PREFILL), **UNTRAINED[PREFILL])
     batch = next(iter(benchmark.batches(run)))
     benchmark.step(run, batch)

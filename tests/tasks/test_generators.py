@@ -67,7 +67,7 @@ def test_a_step_is_the_textbooks() -> None:
             torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=0)
 
 
-def test_the_generators_update_makes_gradients_for_the_discriminator_and_moves_it_not() -> None:
+def test_a_generator_update_leaves_the_discriminator_unchanged() -> None:
     benchmark, run = dcgan_of(**TINY_DCGAN)
     update, seen = run.update, []
 
@@ -173,7 +173,7 @@ def test_gram_matrices_of_large_pictures_fit_fp16() -> None:
     torch.testing.assert_close(gradient, torch.full_like(gradient, 1e6 * 4 * 3 / 180_000))
 
 
-def test_the_style_is_looked_at_once_and_the_originals_as_far_as_what_is_painted() -> None:
+def test_the_style_features_are_computed_only_once() -> None:
     benchmark, run = style_of(**TINY_STYLE)
     assert [target.shape for target in benchmark.style] == [(1, c, c) for c in (64, 128, 256, 512)]
     assert not any(target.requires_grad for target in benchmark.style)

@@ -34,7 +34,7 @@ def test_objects_lie_in_their_image_and_masks_fill_their_boxes(main: Any) -> Non
     assert 1 <= objects["labels"].min() <= objects["labels"].max() <= 80
 
 
-def test_a_quarter_of_the_regions_lies_on_objects_however_few_are_proposed(main: Any) -> None:
+def test_a_quarter_of_the_sampled_regions_lies_on_objects(main: Any) -> None:
     heads = main.model.mask_rcnn(91, 64, 64, 64).roi_heads
     many, few = torch.tensor([0, 5, 0, 0] * 500), torch.tensor([0] * 99 + [7])
     for labels, taken in zip((many, few), heads.subsample([many, few]), strict=True):

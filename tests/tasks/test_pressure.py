@@ -75,7 +75,7 @@ def test_threads_sleep_as_soon_as_their_work_is_done(name: str, monkeypatch: pyt
     assert "GOMP_SPINCOUNT = '2000'" in told.stderr
 
 
-def test_a_triad_counts_the_bytes_of_the_numbers_that_it_makes_and_reads() -> None:
+def test_a_triad_counts_the_bytes_that_it_reads_and_writes() -> None:
     benchmark, _ = built(of("pressure/dram"), elements=(1 << 20) + 5)
     amount = benchmark.work() + benchmark.work()
     sums, addends, factors = (torch.cat(arrays) for arrays in zip(*benchmark.pieces, strict=True))
@@ -83,7 +83,7 @@ def test_a_triad_counts_the_bytes_of_the_numbers_that_it_makes_and_reads() -> No
     assert amount == pytest.approx((sums.nbytes + addends.nbytes + factors.nbytes) / 1e9)
 
 
-def test_the_arrays_of_a_triad_are_larger_than_all_caches_of_its_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arrays_of_a_triad_are_larger_than_all_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     caches = [Cache(3, 1 << 20, (0, 1)), Cache(3, 3 << 20, (2, 3)), Cache(2, None, (4,))]
     monkeypatch.setattr(main_of("pressure/dram"), "last_level_caches", lambda processors: caches if processors else [])
     for least_mib, mib in ((1, 4 * 4), (24, 24)):
@@ -92,7 +92,7 @@ def test_the_arrays_of_a_triad_are_larger_than_all_caches_of_its_processors(monk
         assert sum(array.nbytes for piece in benchmark.pieces for array in piece) == pytest.approx(mib << 20, abs=12)
 
 
-def test_walkers_walk_on_through_the_whole_table_and_each_step_of_each_is_an_access() -> None:
+def test_walkers_cover_the_table_and_each_step_is_counted() -> None:
     benchmark, _ = built(of("pressure/llc"), size_kib=512)
     table, at = benchmark.table.numpy().copy(), benchmark.places.numpy().copy()
     walkers = len(at)
@@ -110,7 +110,7 @@ def test_walkers_walk_on_through_the_whole_table_and_each_step_of_each_is_an_acc
 @pytest.mark.parametrize(
     "name", [name if name == "cpu" else pytest.param(name, marks=pytest.mark.slow) for name in PRESSURES]
 )
-def test_observations_count_what_was_achieved_and_nothing_is_found(name: str) -> None:
+def test_observations_count_achieved_work_without_findings(name: str) -> None:
     unit, parameters = PRESSURES[name]
     cls = of(f"pressure/{name}")
     assert (cls.item, parse(cls, []).values["level"]) == (unit, 100)
@@ -192,7 +192,7 @@ def test_an_amount_is_what_a_device_was_given(name: str, queue: list[str]) -> No
     ("words", "precision"),
     [([], "fp16"), (["--opt-level", "O0"], "fp32"), (["--half"], "half"), (["--precision", "bf16", "--half"], "bf16")],
 )
-def test_products_are_of_the_precision_asked_for_in_any_spelling(words: list[str], precision: str) -> None:
+def test_products_have_the_precision_asked_for_in_any_spelling(words: list[str], precision: str) -> None:
     cls = of("pressure/sm")
     assert cls(**parse(cls, words).values).asked_precision == precision
 
@@ -209,7 +209,7 @@ def test_no_cache_holds_what_presses_a_devices_memory(monkeypatch: pytest.Monkey
     assert Device(torch.device("xpu", 0)).cache_bytes == 408 << 20
 
 
-def test_a_device_has_its_next_piece_before_anybody_waits_for_the_last(queue: list[str]) -> None:
+def test_a_device_gets_a_new_piece_before_the_last_is_awaited(queue: list[str]) -> None:
     benchmark, run = built(of("pressure/sm"), level=100, period_ms=5, **OF_DEVICES["sm"][1])
     assert benchmark.times >= 1
     benchmark.step(run, 0)

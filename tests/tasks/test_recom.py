@@ -34,7 +34,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(few: Any) -> None:
+def test_flags_set_dropout_and_adam_betas_as_the_vendors_do(few: Any) -> None:
     words = {"dropout": 0.5, "beta1": 0.25, "beta2": 0.5}
     theirs, _ = built(few.NeuralCollaborativeFiltering, batch_size=8, **words)
     ours, _ = built(few.NeuralCollaborativeFiltering, batch_size=8)
@@ -59,7 +59,7 @@ def test_the_seed_decides_the_losses(few: Any, ratings: Path) -> None:
     assert first == again != other
 
 
-def test_the_resident_batch_has_one_rating_in_five_and_popular_items(main: Any) -> None:
+def test_one_in_five_ratings_of_the_resident_batch_is_positive(main: Any) -> None:
     benchmark = main.NeuralCollaborativeFiltering(cuda=False, batch_size=20_000)
     user, item, label = next(iter(benchmark.batches(Run(benchmark))))
     assert (user.shape, item.shape, label.dtype) == ((20_000,), (20_000,), torch.float32)

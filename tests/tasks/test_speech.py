@@ -23,7 +23,7 @@ def waveglow() -> Any:
     return main_of(WAVEGLOW)
 
 
-def test_weights_decay_and_gradients_are_measured_as_the_vendors_do(tacotron: Any, waveglow: Any) -> None:
+def test_weight_decay_and_gradient_clipping_follow_the_vendors(tacotron: Any, waveglow: Any) -> None:
     spoken, _ = built(tacotron.SpeechSynthesis, **SMALL[TACOTRON])
     assert spoken.optimizer.defaults["weight_decay"] == 1e-6
     sung, run = built(waveglow.SpeechFromMel, **SMALL[WAVEGLOW])

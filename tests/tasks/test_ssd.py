@@ -46,9 +46,7 @@ def test_the_model_has_the_published_maps(main: Any, backbone: str, first: int) 
 
 
 @pytest.mark.parametrize(("pixels", "maps"), [(300, (38, 19, 10, 5, 3, 1)), (64, (8, 4, 2, 1)), (32, (4, 2, 1))])
-def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
-    main: Any, pixels: int, maps: tuple[int, ...]
-) -> None:
+def test_smaller_images_have_fewer_feature_maps(main: Any, pixels: int, maps: tuple[int, ...]) -> None:
     assert tuple(main.boxes.maps_of(pixels)) == maps
     places = sum(side**2 * shapes for side, shapes in zip(maps, main.boxes.SHAPES, strict=False))
     defaults = main.boxes.default_boxes(pixels)
@@ -195,7 +193,7 @@ def test_boxes_lie_on_what_they_mark_in_every_patch(main: Any, tmp_path: Path, m
     assert (plain.shape, plain.dtype) == ((3, 300, 300), torch.uint8)
 
 
-def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(main: Any, tmp_path: Path) -> None:
+def test_crowds_empty_boxes_and_empty_images_are_left_out(main: Any, tmp_path: Path) -> None:
     def thing(image: int, crowd: int, width: float) -> dict[str, Any]:
         return {"image_id": image, "category_id": 90, "bbox": [1, 2, width, 5.5], "iscrowd": crowd, "id": 1}
 

@@ -53,14 +53,14 @@ def test_the_profile_of_different_jobs_has_a_mix_and_every_pair() -> None:
     assert [mix.name for mix in suite.mixes if not mix.family] == ["lab"]
 
 
-def test_the_16_gb_profile_is_the_reference_suite_with_half_the_batches() -> None:
+def test_the_16_gb_profile_halves_the_reference_batches() -> None:
     for full, half in zip(load(ROOT / "baselines.json").jobs, load(ROOT / "profiles/16gb.json").jobs, strict=True):
         for (flag, (ours,)), (same_flag, (theirs,)) in zip(full.args, half.args, strict=True):
             assert flag == same_flag
             assert theirs == ours or (flag == "--batch-size" and theirs * 2 == ours)
 
 
-def test_the_h100_profile_is_the_twins_of_every_job_that_trains_in_fp32_on_a_device() -> None:
+def test_the_h100_profile_twins_every_fp32_device_training_job() -> None:
     trained = [cell.job for job in load(ROOT / "baselines.json").jobs for cell in expand(job)]
     no_twins = {job.name for job in trained if {"--fp16", "--half", "--no-cuda"} & dict(job.args).keys()} | {"loader"}
     twins = [job.name for job in load(ROOT / "profiles/h100.json").jobs if job.family]
@@ -101,7 +101,7 @@ def test_a_job_of_a_family_is_understood_in_every_memory_class(job: Job) -> None
 
 
 @pytest.mark.parametrize("job", [job for job in SIZED if job.name.endswith("_fp32") and job.family in THEIRS])
-def test_a_published_column_is_of_the_arguments_that_its_family_has(job: Job) -> None:
+def test_published_columns_match_the_arguments_of_their_family(job: Job) -> None:
     cell, *_ = expand(job)
     cls = of(str((TASKS / job.cmd).resolve().parents[1].relative_to(TASKS)))
     given = arguments_of(cls(**parse(cls, arguments(cell, VALUES | {"BATCH_SIZE": "2"})).values))
@@ -169,7 +169,7 @@ UNSAID = {
 
 
 @pytest.mark.parametrize("name", ORDER)
-def test_a_benchmarks_defaults_are_its_reference_job_and_words_without_effect_are_listed(name: str) -> None:
+def test_the_defaults_of_a_benchmark_match_its_reference_job(name: str) -> None:
     cls, words, _ = given_to(REFERENCE[name])
     parsed, defaults = parse(cls, words), parse(cls, []).values
     assert sorted(parsed.ignored) == sorted(IGNORED.get(name, []))
@@ -253,7 +253,7 @@ def test_what_list_reads_in_a_source_is_what_the_class_says(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) -> None:
+def test_the_advice_for_fp16_on_a_processor_suits_every_job(loose: Suites) -> None:
     """Each benchmark accepts the words that the refusal of fp16 names, given to the runner behind `--`."""
     with pytest.raises(UnsupportedError) as caught:
         set_precision("half", Device(torch.device("cpu")))

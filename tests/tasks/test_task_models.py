@@ -85,7 +85,7 @@ def test_toy_lstm_sees_97_waves_of_period_20(dtype: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_dtype_of_toy_lstm_is_the_precision_that_is_recorded(tmp_path: Path) -> None:
+def test_the_dtype_of_toy_lstm_is_recorded_as_its_precision(tmp_path: Path) -> None:
     rows = [
         ("float32", "fp32", "fp32", []),
         ("float64", "fp64", "fp64", []),

@@ -74,7 +74,7 @@ def test_what_convolves_lets_its_convolutions_be_chosen(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
-def test_no_file_hides_a_standard_module_and_a_program_names_its_command(path: Path) -> None:
+def test_no_task_file_hides_a_standard_module(path: Path) -> None:
     assert path.stem not in sys.stdlib_module_names
     assert len(path.read_text().splitlines()) <= 400
     assert path.name != "main.py" or "\npython main.py" in path.read_text().split('"""')[1]
@@ -99,7 +99,7 @@ NGPU: list[tuple[str, dict[str, str], int]] = [
 ]
 
 
-def test_dcgan_starts_a_process_per_device_where_the_machine_is_its_own(tmp_path: Path) -> None:
+def test_dcgan_starts_a_process_per_device_on_its_own_machine(tmp_path: Path) -> None:
     for words, variables, processes in NGPU:
         (total, *line), heard = started(tmp_path, DCGAN / "run.sh", *shlex.split(words), **variables)
         launcher = ["-m", "cotenant.bench.ranks"]

@@ -71,7 +71,7 @@ def test_distances_are_sines_and_cosines(main: Any) -> None:
     torch.testing.assert_close(cosine, torch.tensor(8.0).cos())
 
 
-def test_a_word_is_predicted_from_those_before_it_and_the_memory(main: Any) -> None:
+def test_a_word_is_predicted_from_earlier_words_and_memory(main: Any) -> None:
     model = model_of(main)
     words, memory = torch.randint(0, 50, (2, 5)), torch.randn(2, 2, 3, 8)
     before, _ = model.states(words, memory)

@@ -23,7 +23,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("program", ["vm/matrix.py", "vm/witness.py", "isolation/v2_checks.py"])
-def test_the_programs_of_the_guest_are_packed_with_what_they_import(program: str, packed: Path) -> None:
+def test_guest_programs_are_packed_with_their_imports(program: str, packed: Path) -> None:
     path, packages = packed / "cotenant/tests" / program, sysconfig.get_path("purelib")
     paths = [str(path.parent), str(packed / "cotenant/common"), packages]
     lines = f"import sys, runpy; sys.path[:0] = {paths!r}; runpy.run_path({str(path)!r})"
