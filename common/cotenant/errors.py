@@ -85,9 +85,9 @@ def usage_error(message: str, remedy: str, usage: str = "") -> CotenantError:
         word = given.strip("'")
         if sentence := removed(word, flag):
             return CotenantError(f"{flag} {word} was removed.", sentence)
-        known = choices.replace("'", "").split(", ")
-        words = " or ".join(filter(None, [", ".join(known[:-1]), known[-1]]))
-        return CotenantError(f"{flag} takes {words}, not {given}.", did_you_mean(word, known) or remedy)
+        options = choices.replace("'", "").split(", ")
+        words = " or ".join(filter(None, [", ".join(options[:-1]), options[-1]]))
+        return CotenantError(f"{flag} takes {words}, not {given}.", did_you_mean(word, options) or remedy)
     if wrong := _NUMBER.fullmatch(message):
         flag, kind, given = wrong.groups()
         return CotenantError(f"{flag}: {given} is no {'whole ' if kind == 'int' else ''}number.", remedy)

@@ -12,8 +12,8 @@ def is_deep(value: dict[str, Any]) -> bool:
     """Return whether a decoded value has more than DEEPEST levels."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
-        inner = (each for outer in level for each in (outer.values() if isinstance(outer, dict) else outer))
-        level = [each for each in inner if isinstance(each, (dict, list))]
+        inner = (item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer))
+        level = [item for item in inner if isinstance(item, (dict, list))]
         if not level:
             return False
     return True

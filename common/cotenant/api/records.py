@@ -40,9 +40,9 @@ def refused(table: Table) -> list[str]:
     return [f"{table.frame['path'][at]}: {sentence}" for at, sentence in found.select(AT, "sentence").iter_rows()]
 
 
-def unvouched(count: int, of: int) -> list[str]:
+def unvouched(count: int, rows: int) -> list[str]:
     """Return a sentence on the records that no journal has, if there are any."""
-    said = f"No journal vouches for {count:,} of {many(of, 'record')}: it stands beside records as {FILE}; copy both."
+    said = f"No journal vouches for {count:,} of {many(rows, 'record')}: it stands beside records as {FILE}; copy both."
     return [said] if count else []
 
 

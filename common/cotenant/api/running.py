@@ -74,7 +74,7 @@ def run(
         "outdir": outdir,
     }
     words = [f"--{flag}={value}" for flag, value in given.items() if value not in (None, "")]
-    words += [f"--pressure={each}" for each in ([pressure] if isinstance(pressure, str) else pressure)]
+    words += [f"--pressure={resource}" for resource in ([pressure] if isinstance(pressure, str) else pressure)]
     behind = ["--", *map(str, arguments)] if arguments else []
     output = Path(outdir or output_directory())
     before = _records_in(output)

@@ -116,12 +116,12 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     # Intermixed: positionals may stand anywhere between the flags, as a job file's keys do.
     namespace, unknown = parser.parse_known_intermixed_args(_attached(argv, parameters))
     if unknown:
-        known = [name for action in parser._actions for name in action.option_strings]
+        spellings = [name for action in parser._actions for name in action.option_strings]
         word = unknown[0].partition("=")[0]
         refuse_removed(word)
         raise CotenantError(
             f"This benchmark has no argument '{unknown[0]}'.",
-            MEANT.get(word) or did_you_mean(word, known) or "--help lists its flags.",
+            MEANT.get(word) or did_you_mean(word, spellings) or "--help lists its flags.",
         )
     given = {name: value for name, value in vars(namespace).items() if value is not None}
     values = {
@@ -190,9 +190,9 @@ def _parser(cls: type) -> argparse.ArgumentParser:
     # argparse's own pattern takes -1e-05 for a flag.
     parser._negative_number_matcher = _NEGATIVE_NUMBER
     root = inspect.get_annotations(cls.__mro__[-2])
-    own, common = parser.add_argument_group("this benchmark"), parser.add_argument_group("every benchmark")
+    group, common = parser.add_argument_group("this benchmark"), parser.add_argument_group("every benchmark")
     for name, (kind, how) in parameters.items():
-        _add(common if name in root else own, name, kind, how)
+        _add(common if name in root else group, name, kind, how)
     without_effect = parser.add_argument_group("accepted, without effect")
     for spelling, count in getattr(cls, "ignored", {}).items():
         values: dict[str, Any] = {"nargs": count, "metavar": "VALUE"} if count else {"action": "store_true"}
@@ -233,16 +233,16 @@ def _options(kind: Any) -> dict[str, Any]:
         choices = get_args(kind)
         return {"type": type(choices[0]), "choices": choices}
     if get_origin(kind) is tuple:
-        each = get_args(kind)[0]
-        return {"nargs": "+", "type": _words(each), "metavar": _PLACEHOLDERS[each]}
+        element = get_args(kind)[0]
+        return {"nargs": "+", "type": _words(element), "metavar": _PLACEHOLDERS[element]}
     return {"type": kind, "metavar": _PLACEHOLDERS[kind]}
 
 
-def _words(each: type) -> Callable[[str], list[Any]]:
+def _words(kind: type) -> Callable[[str], list[Any]]:
     """Return the function that reads several values of one type, given as several words or as one quoted word."""
 
     def read(text: str) -> list[Any]:
-        return [each(word) for word in text.split()]
+        return [kind(word) for word in text.split()]
 
-    read.__name__ = each.__name__  # For argparse's sentence about a word that it cannot read.
+    read.__name__ = kind.__name__  # For argparse's sentence about a word that it cannot read.
     return read

@@ -21,9 +21,9 @@ def classifier(name: str, flag: str, size: int = USUAL_SIZE) -> nn.Module:
 
     Raises CotenantError, naming `flag`, for an unknown name, and for a size that its patches do not fill.
     """
-    known = torchvision.models.list_models(module=torchvision.models)
-    if name not in known:
-        raise CotenantError(f"{flag} {name}: torchvision has no such classifier.", did_you_mean(name, known))
+    names = torchvision.models.list_models(module=torchvision.models)
+    if name not in names:
+        raise CotenantError(f"{flag} {name}: torchvision has no such classifier.", did_you_mean(name, names))
     options: dict[str, Any] = {"aux_logits": False, "init_weights": True} if name in _WITH_AUXILIARY else {}
     # Only these two families are built for one size of images and refuse any other.
     if name.startswith("vit_"):

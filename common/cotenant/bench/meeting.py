@@ -108,7 +108,7 @@ class Node:
         return ""
 
     def _follow(self, host: str, port: int) -> tuple[TCPStore, list[dict[str, Any]]]:
-        own, key = json.dumps({**self.facts, "ranks": self.ranks}), f"node{self.facts['node']}"
+        facts, key = json.dumps({**self.facts, "ranks": self.ranks}), f"node{self.facts['node']}"
         while True:
             store = TCPStore(host, port, is_master=False, timeout=self._left())
             index, launch = json.loads(store.get("launch"))
@@ -121,7 +121,7 @@ class Node:
             time.sleep(AGAIN_S)
             if self.facts["ready_by_s"] < time.monotonic():
                 raise self._absent(host, port)
-        if store.compare_set(key, "", own).decode() != own:
+        if store.compare_set(key, "", facts).decode() != facts:
             raise NotMetError(f"There are two nodes {self.facts['node']}.", "Give each its own --node-rank.")
         store.wait(["answer"], self._left())
         refusal, shown = json.loads(store.get("answer"))

@@ -34,8 +34,8 @@ def fused(
     """
     given = list(parameters)
     weights = list[torch.Tensor]()
-    for each in given:
-        weights += each["params"] if isinstance(each, dict) else [each]
+    for entry in given:
+        weights += entry["params"] if isinstance(entry, dict) else [entry]
     sharded = any(is_sharded(weight) for weight in weights)
     if sharded or (apex := _apex(device, precision, weights)) is None:
         # torch's fused SGD skips shards (torch 2.14); `foreach` needs few kernels, too.

@@ -67,16 +67,16 @@ class BenchmarkParameters:
 
     def __init__(self, **parameters: Any) -> None:
         """Set every parameter, missing ones to their defaults. Raises CotenantError for impossible values."""
-        known = declared(type(self))
-        assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
-        for name, (_, how) in known.items():
+        fields = declared(type(self))
+        assert parameters.keys() <= fields.keys(), parameters.keys() - fields.keys()
+        for name, (_, how) in fields.items():
             setattr(self, name, self.fixed.get(name, parameters.get(name, how.default)))
         if self.compile == "default":
             self.compile = True
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
         if self.workers is None:
             self.workers = usual_workers()
-        for name, (_, how) in known.items():
+        for name, (_, how) in fields.items():
             value = getattr(self, name)
             numbers = [number for number in (value if isinstance(value, tuple) else (value,)) if type(number) is int]
             if numbers and min(numbers) < how.least:

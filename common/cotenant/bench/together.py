@@ -241,15 +241,15 @@ class Together:
         self._end(None)
         self._leave("The launch has ended.")
 
-    def _end(self, own: Reason | None) -> None:
+    def _end(self, own_reason: Reason | None) -> None:
         """Tell the runner why the launch ends: the first reason that no other rank's end explains."""
         with self._ending:
             if not self._over.is_set():
                 self._over.set()
                 assert self._runner is not None
-                self._runner.failed(*self._cause(own))
+                self._runner.failed(*self._cause(own_reason))
 
-    def _cause(self, own: Reason | None) -> Reason:
+    def _cause(self, own_reason: Reason | None) -> Reason:
         """Return the reason that explains all others, with the name of its node."""
         said = {peer: reason for peer, reason in self._ends.items() if reason is not None}
         size = self._world.local_size
@@ -257,14 +257,14 @@ class Together:
         for peer, (outcome, message) in said.items():
             if outcome != "failed":
                 return outcome, f"{self._name(peer)}, rank {peer}: {message}"
-        if own is not None and own[0] != "failed":
-            return own
+        if own_reason is not None and own_reason[0] != "failed":
+            return own_reason
         if lost:
             why = f"its rank {lost[0]} ended without a word, or its link is cut."
             return "node_lost", f"{self._name(lost[0])} is lost: {why}"
         for peer, (outcome, message) in said.items():
             return outcome, f"{self._name(peer)}, rank {peer}: {message}"
-        return own or ("failed", "The launch has ended.")
+        return own_reason or ("failed", "The launch has ended.")
 
     def _leave(self, words: str) -> NoReturn:
         """End this process, even if its main thread waits for something."""

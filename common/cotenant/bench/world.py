@@ -95,18 +95,18 @@ class World:
         distributed.all_reduce(verdict, distributed.ReduceOp.MAX)
         return bool(verdict.item())
 
-    def gather(self, own: T) -> list[T]:
+    def gather(self, value: T) -> list[T]:
         """Return the values of all ranks, by their numbers; all of them have to call this, outside of observations.
 
         Raises BenchmarkError if a rank does not come within GATHER_LIMIT: a gloo group reports that, also between
         accelerators, whose own group would end the process.
         """
         if self.size == 1:
-            return [own]
-        gathered = [own] * self.size
+            return [value]
+        gathered = [value] * self.size
         try:
             group: Any = distributed.new_group(backend="gloo", timeout=GATHER_LIMIT)
-            distributed.all_gather_object(gathered, own, group=group)
+            distributed.all_gather_object(gathered, value, group=group)
         except RuntimeError as error:
             raise BenchmarkError(
                 f"Not all of {self.size} ranks reported observations within {GATHER_LIMIT.total_seconds():.0f} s, "

@@ -53,10 +53,10 @@ def main(argv: Sequence[str]) -> int:
     launches = [SuiteLaunches(_in_mode(options, mode), machine, requirement, say) for mode in given.share or (None,)]
     answers = []
     with SuiteLock(lock_path()):
-        for each in launches:
-            say(each.tenancy)
-            found = CapacityRun(each, each.label, requirement, given.budget, given.users).run()
-            answers.append(replace(found, share=str(each.mode or "")))
+        for crowd in launches:
+            say(crowd.tenancy)
+            found = CapacityRun(crowd, crowd.label, requirement, given.budget, given.users).run()
+            answers.append(replace(found, share=str(crowd.mode or "")))
     pasted = [str(lines) for found in answers if found.settled for lines in paste_lines(found, machine)]
     if given.html is not None:
         from cotenant.report.view_pages import capacity_page  # matplotlib takes a second to import

@@ -96,7 +96,7 @@ class Parser(argparse.ArgumentParser):
             for action in self._get_optional_actions()
             if action.required
         ]
-        places = [_PLACES[each.nargs].format(each.metavar) for each in self._get_positional_actions()]
+        places = [_PLACES[action.nargs].format(action.metavar) for action in self._get_positional_actions()]
         return self.usage or "".join(["%(prog)s [flags]", *needed, *places])
 
     def error(self, message: str) -> NoReturn:
@@ -173,7 +173,7 @@ def _share_mode(text: str) -> ShareMode:
 
 
 def _share_modes(text: str) -> list[ShareMode]:
-    return [_share_mode(each.strip()) for each in text.split(",")]
+    return [_share_mode(mode.strip()) for mode in text.split(",")]
 
 
 def share(text: str) -> float:

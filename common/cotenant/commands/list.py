@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     records = records_in([output]) if output.is_dir() else ()
     last = last_launches((read.record for read in records if isinstance(read, ReadRecord)), suite.name)
     chosen = select(suite.entries, given.name, given.exclude)
-    entries = [_entry(each, suite, last) if isinstance(each, Job) else _of_mix(each, last) for each in chosen]
+    entries = [_entry(entry, suite, last) if isinstance(entry, Job) else _of_mix(entry, last) for entry in chosen]
     tell_view(catalogue_view(suite.name, entries, str(output)), given.format)
     return EXIT_PASSED
 

@@ -77,7 +77,7 @@ def writes_to(holder: int, output: Path) -> bool:
         held = list(Path(f"/proc/{holder}/fd").iterdir())
     except OSError:
         return True
-    return any(each.resolve().parent == output.resolve() for each in held)
+    return any(link.resolve().parent == output.resolve() for link in held)
 
 
 def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress | None:

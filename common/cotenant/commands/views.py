@@ -74,10 +74,10 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
     path = Path(name) if name.endswith(".csv") else TARGETS / f"{name.lower()}.csv"
     if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
-    known = targets_named(limits or LIMITS, TARGETS)
+    targets = targets_named(limits or LIMITS, TARGETS)
     counted, older = newest_work(summary.records.frame.filter(OF_EQUALS))
     warn(*older, *mlbench.beside_devices(counted))
-    measured = mlbench.measured_targets(counted, known)
+    measured = mlbench.measured_targets(counted, targets)
     if not measured:
         raise CotenantError("No record has a rate to save.", f"The failures stand in `{PROGRAM} report`.")
     save_targets(path, measured)

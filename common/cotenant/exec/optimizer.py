@@ -79,9 +79,9 @@ class Optimizers:
             return
         runner = Rendezvous(*address(), start=self._settings.start)
         self._first = weakref.ref(optimizer)
-        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         self._device = parameters[0].device.type if parameters else "cpu"
-        self._devices = {each.device for each in parameters if each.device.type in ("cuda", "xpu")}
+        self._devices = {parameter.device for parameter in parameters if parameter.device.type in ("cuda", "xpu")}
         self._steps = Steps(runner, self._settings, self._settings.item or "step", self._facts, self._border)
         self._runner = runner
 

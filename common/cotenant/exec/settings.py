@@ -56,13 +56,13 @@ class Settings:
 
     def claim(self) -> bool:
         """Whether this process is the first of its tenant, the only one that counts."""
-        first, own = Path(self.directory) / MEETING, str(os.getpid())
+        first, pid = Path(self.directory) / MEETING, str(os.getpid())
         try:
             with first.open("x") as file:
-                file.write(own)
+                file.write(pid)
         except FileExistsError:
-            if first.read_text() != own:
-                first.with_name(f"{MEETING}.{own}").touch()
+            if first.read_text() != pid:
+                first.with_name(f"{MEETING}.{pid}").touch()
             return False
         return True
 

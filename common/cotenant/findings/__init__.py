@@ -100,7 +100,7 @@ Kind = TypeVar("Kind", RecordRule, LaunchRule, Check)
 
 def declared(kind: type[Kind], files: Iterable[ModuleType]) -> tuple[Kind, ...]:
     """Return the rules or checks of these files, in their order."""
-    return tuple(dict.fromkeys(each for file in files for each in vars(file).values() if isinstance(each, kind)))
+    return tuple(dict.fromkeys(value for file in files for value in vars(file).values() if isinstance(value, kind)))
 
 
 def ask_all(checks: Iterable[Check], facts: Facts) -> Iterator[tuple[Check, Answer]]:

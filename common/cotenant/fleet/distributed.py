@@ -92,12 +92,12 @@ class DistributedJob:
         self._tell(f"Ray nodes: {listed(self._names, 12)}. The records come to {self._plan.output}.")
         node0 = self._names[0]
         meeting = endpoint(self._cluster.nodes[node0], self._cluster.free_port(node0))
-        at, known = time.strftime("%Y%m%d-%H%M%S"), self._known()
+        at, history = time.strftime("%Y%m%d-%H%M%S"), self._known()
         self._folder = self._plan.base / "ray" / node0 / at
         behind = ["--", *self._plan.extra] if self._plan.extra else []
         for rank, name in enumerate(self._names):
             place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", meeting]
-            folder, files = self._plan.base / "ray" / name / at, {**self._plan.files, **({} if rank else known)}
+            folder, files = self._plan.base / "ray" / name / at, {**self._plan.files, **({} if rank else history)}
             words = ["run", *self._plan.words, "--launcher", "torchrun", *place, "--outdir", str(folder / "output")]
             if reason := self._cluster.start(name, folder, [*words, *behind], self._plan.base, files):
                 self._fail(name, f": {reason}", EXIT_FAILED)

@@ -80,7 +80,7 @@ def _check_devices(devices_of: Sequence[Devices], devices: Counter[Accelerator],
     if len(set(devices.values())) > 1:
         raise CotenantError(
             f"{many(len(devices_of), 'user')} cannot share {many(len(devices), 'device')} equally.",
-            f"Use --users {' or '.join(str(len(devices) * each) for each in (1, 2, 4))}.",
+            f"Use --users {' or '.join(str(len(devices) * factor) for factor in (1, 2, 4))}.",
         )
     if mode.kind == "mps" and any(device.vendor != "nvidia" for device in devices):
         raise CotenantError("--share mps is for NVIDIA's devices.", "Use --share time.")

@@ -89,7 +89,7 @@ def _crowded(slices: Mapping[Nodes, int], room: Mapping[int, int], share: int) -
         while need:
             way, seen = _way(nodes, free, taken)
             if not way:
-                inside = sum(slices[each] for each in seen.slices)
+                inside = sum(slices[group] for group in seen.slices)
                 least = min(least, sum(room[node] for node in seen.nodes) // inside)
                 break
             moved = min(need, free[way[-1][1]], *(taken[node][mover] for (_, node), (mover, _) in pairwise(way)))

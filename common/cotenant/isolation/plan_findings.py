@@ -93,9 +93,9 @@ def _straddling_findings(by_id: Mapping[int, Processor], tenants_of: TenantsOf) 
     for cpus, tenants in tenants_of.items():
         if len({by_id[number].node for number in cpus}) > 1:
             of_nodes += tenants
-        if len(own := {by_id[number].package for number in cpus}) > 1:
+        if len(packages := {by_id[number].package for number in cpus}) > 1:
             of_sockets += tenants
-            sockets |= own
+            sockets |= packages
     across = f"on sockets {shortened_list(sockets)}"
     if of_nodes:
         also = f" and {across}" if of_sockets == of_nodes else f", those of {_tenants(of_sockets)} also {across}"

@@ -144,14 +144,14 @@ def adopt_orphans() -> set[int]:
     return before
 
 
-def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
-    """Kill this process's children except `own`, and theirs, which become ours then; return their descriptions.
+def end_orphans(own_pids: set[int], since_ticks: int) -> dict[int, str]:
+    """Kill this process's children except `own_pids`, and theirs, which become ours then; return their descriptions.
 
     Skip processes started before `since_ticks`: as PID 1 of a container the runner inherits other programs' orphans.
     Raises NotIsolatedError if some outlive KILL_WAIT_S.
     """
     deadline, ended = time.monotonic() + KILL_WAIT_S, dict[int, str]()
-    while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
+    while orphans := {pid for pid in children() - own_pids if not _is_older(pid, since_ticks)}:
         for pid in orphans:
             # A dying process has no memory any more.
             if start_ticks(pid) is not None and read_text(Path(f"/proc/{pid}/statm")) not in ("", NO_MEMORY):

@@ -209,8 +209,8 @@ def count(path: Path, *names: str) -> int | None:
         numbers = [cgroupfs.field(path, name) for name in names] or [int(cgroupfs.read(path))]
     except (OSError, ValueError):
         return None
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
+    values = [number for number in numbers if number is not None]
+    return sum(values) if len(values) == len(numbers) else None
 
 
 def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:

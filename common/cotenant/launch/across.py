@@ -27,9 +27,9 @@ Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Limits) -> float:
     """Return the most seconds that a node waits for node 0: launches before this one may have no part here."""
-    before = starts[: [each.key for each in starts].index(launch.key)]
-    absent = itertools.takewhile(lambda each: each.follows is None, reversed(before))
-    return limits.ready_limit_s + sum(limits.of_job(each.timeout_s).timeout_s for each in absent)
+    before = starts[: [start.key for start in starts].index(launch.key)]
+    absent = itertools.takewhile(lambda start: start.follows is None, reversed(before))
+    return limits.ready_limit_s + sum(limits.of_job(start.timeout_s).timeout_s for start in absent)
 
 
 def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
@@ -42,7 +42,7 @@ def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, w
     # The conditions of --resume without each host's own.
     conditions = conditions_of(options, suite.starts, "") | {"--uid": str(options.uid)}
     del conditions["the slices"]
-    keys = [each.key for each in suite.starts]
+    keys = [start.key for start in suite.starts]
 
     def variable(spec: TenantSpec, read_back: ReadBack) -> dict[str, str]:
         facts = {

@@ -42,12 +42,12 @@ def owner_of(tenants: Collection[Tenant], pid: int) -> Tenant | None:
     if not pid:
         return None
     number = _leader(pid, tenants)
-    return next((each for each in tenants if each.index == number or is_within(each, pid)), None)
+    return next((tenant for tenant in tenants if tenant.index == number or is_within(tenant, pid)), None)
 
 
 def _leader(pid: int, tenants: Collection[Tenant]) -> int | None:
     """Return the number of the living tenant whose first process is an ancestor of this one, or led its session."""
-    return descent(pid, {each.index: each.process.pid for each in tenants if each.alive})
+    return descent(pid, {tenant.index: tenant.process.pid for tenant in tenants if tenant.alive})
 
 
 def is_within(tenant: Tenant, pid: int) -> bool:

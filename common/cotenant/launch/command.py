@@ -80,7 +80,7 @@ def callers_python(name: str) -> str:
     start; "" if none answers."""
     itself = re.fullmatch(r"python[\d.]*", Path(name).name)
     names = [name] if itself else ["python", "python3"]
-    path = next(filter(None, (shutil.which(each, path=callers_path()) for each in names)), None)
+    path = next(filter(None, (shutil.which(python, path=callers_path()) for python in names)), None)
     try:
         line = [path or "", "-c", _VERSIONS]
         answer = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=True)

@@ -67,8 +67,8 @@ class Image:
         names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
         # A container of a tenant's last launch may be left if its engine was killed.
         name = _name(environment[RUN_VARIABLE], environment[TENANT_VARIABLE])
-        own = [*_podman_run(os.geteuid()), "--replace", f"--name={name}"]
-        return [self.program, *own, *devices, *mounts, *names, self.name, *command]
+        options = [*_podman_run(os.geteuid()), "--replace", f"--name={name}"]
+        return [self.program, *options, *devices, *mounts, *names, self.name, *command]
 
     def removal(self, run: str, tenants: Iterable[int]) -> list[str]:
         """Return the line that removes the containers of these tenants, or nothing if the engine keeps none.
@@ -91,14 +91,14 @@ def _podman_run(user: int) -> list[str]:
     """
     most = {"nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1], "nproc": _processes()}
     limits = [f"--ulimit={name}={number}:{number}" for name, number in most.items()]
-    own = ["--userns=keep-id"] if user else []
-    return ["run", "--rm", "--cgroups=disabled", "--network=host", "--volume", _SHM, *limits, *own]
+    userns = ["--userns=keep-id"] if user else []
+    return ["run", "--rm", "--cgroups=disabled", "--network=host", "--volume", _SHM, *limits, *userns]
 
 
 def _processes() -> int:
     """Return the most processes that a user of this host may have."""
-    own, possible = resource.getrlimit(resource.RLIMIT_NPROC)[1], int(read_text(PID_MAX) or 32768)
-    return possible if own == resource.RLIM_INFINITY else min(own, possible)
+    limit, possible = resource.getrlimit(resource.RLIMIT_NPROC)[1], int(read_text(PID_MAX) or 32768)
+    return possible if limit == resource.RLIM_INFINITY else min(limit, possible)
 
 
 def image_of(singularity: str | None, docker: str | None) -> Image | None:

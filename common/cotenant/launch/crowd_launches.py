@@ -91,9 +91,9 @@ class SuiteLaunches:
             unit=first.unit,
             busy=_busy(first),
             processors=len({processor for part in plan.parts for processor in part}),
-            peak_bytes=_most([needed_bytes(each) for each in counters]),
-            processes=_most([each.get("pids_peak") for each in counters]),
-            device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
+            peak_bytes=_most([needed_bytes(counts) for counts in counters]),
+            processes=_most([counts.get("pids_peak") for counts in counters]),
+            device_bytes=_most([(entry.meters.get("device_memory") or {}).get("reserved_bytes") for entry in records]),
             audited=all(record.audited for record in records),
         )
 
@@ -157,8 +157,8 @@ def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
     """Return the result of a launch of this many users; its other records are of rounds with fewer."""
     if any(record.outcome in NO_MEMORY for record in records):
         return CrowdUse(out_of_memory=True)
-    own = [record for record in records if record.tenants == users]
-    spent = [record.blocks.spent.get("all") for record in own if record.blocks is not None]
+    crowd = [record for record in records if record.tenants == users]
+    spent = [record.blocks.spent.get("all") for record in crowd if record.blocks is not None]
     busy = [part.processor_ns / part.lasted_ns for part in spent if part is not None and part.lasted_ns]
     return CrowdUse(flaw_of(records), busy=sum(busy) if busy else None)
 

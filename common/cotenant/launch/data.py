@@ -75,8 +75,8 @@ def prepare_data(
             program for program in launch.different if "DATA_DIRECTORY" in named_variables(program.cell, options.extra)
         ]
         made = [prepare(script) for program in reading if (script := maker_of(program.command)) is not None]
-        missing = next((each.missing for each in made if each.missing), None)
-        foreign = missing is None and any(each.foreign for each in made)
+        missing = next((prepared.missing for prepared in made if prepared.missing), None)
+        foreign = missing is None and any(prepared.foreign for prepared in made)
         ready.append(_as_it_stands(launch, options.paths) if foreign else (launch, missing))
     return ready
 

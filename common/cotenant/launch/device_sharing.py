@@ -40,35 +40,35 @@ def shared_device(
     part, device = slice_.device_share, slice_.accelerators[0]
     sharers = sum(device in other.accelerators for other in slices)
     seen = ""
-    if isinstance(own := observed.get("device_share"), dict) and observed.get("device", "cpu") != "cpu":
+    if isinstance(share := observed.get("device_share"), dict) and observed.get("device", "cpu") != "cpu":
         percent = part.mode.percent if part is not None else None
-        seen = _seen(sharers, observed.get("mps"), percent, own)
+        seen = _seen(sharers, observed.get("mps"), percent, share)
     return SharedDevice(
         asked="" if part is None else str(part.mode),
         seen=seen,
         sharers=sharers,
         entitlement=None if part is None else part.entitlement,
         memory_bytes=None if part is None else part.memory_bytes or None,
-        memory_by=_memory_by(part, own if isinstance(own, dict) else {}),
+        memory_by=_memory_by(part, share if isinstance(share, dict) else {}),
         mps_clients=_mps_clients(meters, device.index),
     )
 
 
-def _seen(sharers: int, mps: object, percent: int | None, own: Mapping[str, Any]) -> str:
+def _seen(sharers: int, mps: object, percent: int | None, share: Mapping[str, Any]) -> str:
     """Return the mode that a tenant was in; if the driver reports none, tenants share the device's time."""
-    if mps is True and (seen := _percent(percent, own)) is not None:
+    if mps is True and (seen := _percent(percent, share)) is not None:
         return f"mps:{seen}"
     if mps is True:
         # A share of 100 % does not show in the number of multiprocessors.
         return "mps:100" if percent == 100 else "mps"
-    return "time" if sharers > 1 or own.get("memory_fraction") is not None else "exclusive"
+    return "time" if sharers > 1 or share.get("memory_fraction") is not None else "exclusive"
 
 
-def _percent(requested: int | None, own: Mapping[str, Any]) -> int | None:
+def _percent(requested: int | None, share: Mapping[str, Any]) -> int | None:
     """Return the requested percentage if the number of multiprocessors fits it; else the percentage by that number.
 
     None if the tenant has all of the device's, or their number is unknown."""
-    mine, whole = own.get("multiprocessors"), own.get("device_multiprocessors")
+    mine, whole = share.get("multiprocessors"), share.get("device_multiprocessors")
     if not isinstance(mine, int) or not isinstance(whole, int) or mine >= whole:
         return None
     if requested is not None and abs(mine - whole * requested / 100) <= GROUP:
@@ -76,11 +76,11 @@ def _percent(requested: int | None, own: Mapping[str, Any]) -> int | None:
     return round(100 * mine / whole)
 
 
-def _memory_by(part: DeviceShare | None, own: Mapping[str, Any]) -> str:
+def _memory_by(part: DeviceShare | None, share: Mapping[str, Any]) -> str:
     if part is None or not part.memory_bytes:
         return ""
     # A program without our library sets no limit on its own allocator.
-    held = part.mode.kind != "time" or own.get("memory_fraction") is not None
+    held = part.mode.kind != "time" or share.get("memory_fraction") is not None
     return MEMORY_HELD_BY[part.mode.kind] if held else ""
 
 

@@ -54,7 +54,7 @@ def callers_part(suite: PreparedSuite) -> list[str]:
         return []
     pythons = [line for line in dict.fromkeys(map(callers_python, names)) if line]
     environments = [spec.environment for launch in suite.starts for spec in launch.specs]
-    threads = sorted({int(each[OMP]) for each in environments if OMP in each})
+    threads = sorted({int(environment[OMP]) for environment in environments if OMP in environment})
     ours = f"{OMP}={format_list(threads)} in each copy, as many as its slice has processors; a value of yours stays"
     return [*pythons, *([ours] if threads else [])]
 

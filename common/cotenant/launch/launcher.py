@@ -57,7 +57,7 @@ class Launcher:
                 self.observer,
                 logs,
                 planned.design,
-                {each.tenant for each in planned.goes_on},
+                {goer.tenant for goer in planned.goes_on},
                 variables,
             )
             counts = self._counts()

@@ -54,7 +54,9 @@ class MeasuredLoad:
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
         self.t0_ns = self._start_ns + GO_DELAY_NS
         settle_ns = round(limits.settle_s * 1e9)
-        self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns, each.alone) for tenant, each in given.items()}
+        self.gos = {
+            tenant: Go(self.t0_ns, allowance.most, settle_ns, allowance.alone) for tenant, allowance in given.items()
+        }
         self.enough = Enough(limits, self.gos, given)
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
@@ -114,8 +116,8 @@ class Enough:
             self._spent_ns = start_ns + round(SPENT * limits.budget_s * 1e9)
             self._latest_ns = start_ns + latest_ns(round(limits.budget_s * 1e9))
         self._skip = {tenant: go.given.skip for tenant, go in gos.items()}
-        mixed = any(each.grown for each in (given or {}).values())
-        self._least = {tenant: each.least.repeat for tenant, each in (given or {}).items()} if mixed else {}
+        mixed = any(allowance.grown for allowance in (given or {}).values())
+        self._least = {tenant: allowance.least.repeat for tenant, allowance in (given or {}).items()} if mixed else {}
         self._due: dict[int, int] = {}
         self._narrow: dict[int, bool] = {}
 

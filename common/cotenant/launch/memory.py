@@ -59,8 +59,8 @@ def out_of_memory(tenant: Tenant, outside: int) -> Ending | None:
 
 def _half_batch(tenant: Tenant) -> str:
     sizes = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
-    own = next((size for size in sizes if isinstance(size, int)), 0)
+    batch = next((size for size in sizes if isinstance(size, int)), 0)
     # With a device, most of the batch is there, and the host's memory holds libraries.
-    if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or own) > 1 and not tenant.spec.slice.accelerators:
+    if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or batch) > 1 and not tenant.spec.slice.accelerators:
         return f"Try half the batch: -- --batch-size {size // 2}"
     return "Give it less to hold, or fewer users with --users."

@@ -81,8 +81,8 @@ class Output:
         new = dict(zip(launch.records, records, strict=True))
         stems = {_stem(name) for name in new}
         entries = parsed(self._known, FILE).entries
-        known = {name for entry in entries if isinstance(entry, Launched) for name in entry.records}
-        names = [name for name in known - new.keys() if _stem(name) in stems]
+        history = {name for entry in entries if isinstance(entry, Launched) for name in entry.records}
+        names = [name for name in history - new.keys() if _stem(name) in stems]
         older = {name: record for name in names if (record := self._record(name)) is not None}
         aside = []
         for name in superseded(new, older):
@@ -134,11 +134,11 @@ class Output:
             raise cannot_write(self.directory, error) from error
         found = [
             warning(
-                f"In {self.directory} there was {each}: the runner neither followed nor read it.",
+                f"In {self.directory} there was {name}: the runner neither followed nor read it.",
                 "Find the program that put it there: these names belong to the runner.",
                 rule="file_replaced",
             )
-            for each in replaced
+            for name in replaced
         ]
         return (*found, *_replaced(self.directory))
 

@@ -19,9 +19,9 @@ def parts_of(result: LaunchResult, launch: PlannedLaunch) -> Iterator[tuple[Laun
     if (went_on := result.went_on) is not None:
         gos = {tenant: go.together for tenant, go in result.gos.items()}
         yield replace(result, gos=gos, stop_ns=went_on.together_ns, span=(0, went_on.together_ns)), launch
-        for each in launch.goes_on:
-            if each.tenant in went_on.turns:
-                yield _turn(result, each.tenant, went_on.turns[each.tenant]), launch.of_turn(each)
+        for goer in launch.goes_on:
+            if goer.tenant in went_on.turns:
+                yield _turn(result, goer.tenant, went_on.turns[goer.tenant]), launch.of_turn(goer)
     else:
         passed = () if result.conducted is None else result.conducted.passed
         for members in launch.design.meetings(len(launch.specs), passed):
@@ -59,9 +59,9 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
     """Return a launch's meters with only `members`, which are numbered by their places there."""
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
-    def own(of: Mapping[str, Any]) -> dict[str, Any]:
-        seen = of.get("tenants", {})
-        return {**of, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**of}
+    def own(section: Mapping[str, Any]) -> dict[str, Any]:
+        seen = section.get("tenants", {})
+        return {**section, "tenants": {slots[at]: seen[at] for at in slots if at in seen}} if seen else {**section}
 
     return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
 

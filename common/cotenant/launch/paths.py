@@ -68,7 +68,7 @@ class RunPaths:
         Return a sentence on each one that could not be removed.
         """
         left = []
-        for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
+        for path in [path for directory in self.own for path in directory.parent.glob(f"{_prefix()}*")]:
             run = RunName.parse(path.name.removeprefix(_prefix()))
             with contextlib.suppress(FileNotFoundError):  # another run sweeps at the same time
                 if run is not None and run.alive is False and path.lstat().st_uid == os.getuid():

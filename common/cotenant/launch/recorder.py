@@ -78,8 +78,8 @@ class Recorder:
     def not_yet_alone(self, launch: PlannedLaunch) -> tuple[GoesOn, ...]:
         """Return the tenants that go on alone at a launch's end: in a suite, one of each cell and kind of slice."""
         kept = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
-        names = {each: launch.of_turn(each).names for each in launch.goes_on}
-        return tuple(each for each in launch.goes_on if (*names[each], *each.stands_for) not in kept)
+        names = {goer: launch.of_turn(goer).names for goer in launch.goes_on}
+        return tuple(goer for goer in launch.goes_on if (*names[goer], *goer.stands_for) not in kept)
 
     def _journal(self, entry: type[T], **fields: Any) -> T:
         options = self._suite.options

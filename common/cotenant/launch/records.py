@@ -178,16 +178,16 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
 
 def _work_beside(result: LaunchResult, told: Sequence[Told], launch: PlannedLaunch) -> list[dict[str, Any]]:
     """Return the work of each tenant that completed, in its own observations and while others were observed."""
-    spans, go = [[(made.start_ns, made.end_ns) for made in each.rated] for each in told], told[0].go
+    spans, go = [[(made.start_ns, made.end_ns) for made in account.rated] for account in told], told[0].go
     seen = []
-    for place, (tenant, each) in enumerate(zip(result.tenants, told, strict=True)):
+    for place, (tenant, account) in enumerate(zip(result.tenants, told, strict=True)):
         if tenant.outcome != "completed" or go is None:
             continue
         beside = [
             theirs for other, theirs in enumerate(spans) if other != place and launch.design.are_beside(place, other)
         ]
         others = [*itertools.chain.from_iterable(beside)]
-        begin_ns, end_ns = each.load
+        begin_ns, end_ns = account.load
         claimed = min(begin_ns, _loaded_since(go, launch.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)

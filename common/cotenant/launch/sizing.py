@@ -63,8 +63,8 @@ class Sizing:
     def variables(self, job: Job, size: Size | None) -> dict[str, str]:
         """Return MEMORY_CLASS, if it is known, and BATCH_SIZE for a job that asks for it."""
         name = self.class_of(job)
-        known = {"MEMORY_CLASS": name} if name else {}
-        return known | ({BATCH_SIZE: str(size.batch_size)} if size else {})
+        memory = {"MEMORY_CLASS": name} if name else {}
+        return memory | ({BATCH_SIZE: str(size.batch_size)} if size else {})
 
     def left_out(self, jobs: Sequence[Job]) -> Iterator[str]:
         """Yield a sentence on the jobs whose tenants' memory is too small for them."""

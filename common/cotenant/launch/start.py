@@ -222,7 +222,7 @@ class Resolver:
     @functools.cached_property
     def _devices(self) -> list[set[tuple[str, int]]]:
         """The devices of each tenant; instances of a device (MIG) have its number, as they may disturb each other."""
-        return [{(each.vendor, each.index) for each in of.accelerators} for of in self._slices]
+        return [{(device.vendor, device.index) for device in slice_.accelerators} for slice_ in self._slices]
 
     @functools.cached_property
     def _cells(self) -> dict[str, JobCell]:
@@ -323,7 +323,7 @@ class Resolver:
             return launch
         goes_on = one_of_each_kind(slices, self._machine, cells)
         # A neighbour of ours needs no baseline.
-        alone = tuple(each for each in goes_on if programs[each.tenant].cell.job not in options.neighbours)
+        alone = tuple(goer for goer in goes_on if programs[goer.tenant].cell.job not in options.neighbours)
         return replace(launch, goes_on=alone)
 
     def _design(self, by_blocks: bool, pairs: tuple[Pair, ...]) -> Design:
@@ -426,7 +426,7 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 def _check_labels(starts: Collection[PlannedLaunch]) -> None:
     """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
     jobs = {launch.label for launch in starts if not launch.solo and not launch.mix}
-    turns = (launch.of_turn(each) for launch in starts for each in launch.goes_on)
+    turns = (launch.of_turn(goer) for launch in starts for goer in launch.goes_on)
     for launch in chain(chain.from_iterable(launch.met for launch in starts), turns):
         for name, program in zip(launch.names, launch.programs, strict=True):
             if (launch.solo or launch.mix) and name in jobs:

@@ -165,7 +165,7 @@ class _Launches:
         output.summary(launch_line(position, len(suite.starts), outcomes, minutes, launch.commands))
         observer.ended(records)
         told = {NOT_ALONE} if launch.design.refusal else {NO_BLOCKS, NOT_ALONE}
-        for why in dict.fromkeys(each for record in records for each in record.findings if each.rule in told):
+        for why in dict.fromkeys(finding for record in records for finding in record.findings if finding.rule in told):
             self.tell(f"{launch.label}: {why.sentence} {why.remedy}")
         output.check()
         _check_cleared(result)

@@ -109,14 +109,14 @@ def _in_span(rows: Sequence[Observed], span: Span, go: Go) -> list[bool]:
     ]
 
 
-def _part_of(part: TenantPart, own: Sequence[bool]) -> TenantPart:
-    """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
+def _part_of(part: TenantPart, marks: Sequence[bool]) -> TenantPart:
+    """Return a tenant's part of the record, with the values of only those observations that `marks` selects."""
 
     def shorter(rows: list[Any]) -> list[Any]:
-        return [*itertools.compress(rows, own)] if len(rows) == len(own) else rows
+        return [*itertools.compress(rows, marks)] if len(rows) == len(marks) else rows
 
     observed = part.observed
     if "steps_ns" in observed:
         observed = observed | {"steps_ns": shorter(list_of(observed["steps_ns"]))}
-    repeat = None if part.repeat is None else sum(own)
+    repeat = None if part.repeat is None else sum(marks)
     return msgspec.structs.replace(part, repeat=repeat, epoch_loss=shorter(part.epoch_loss), observed=observed)

@@ -58,9 +58,9 @@ def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
     """Return the environment that shows one slice's accelerators only; nothing for a slice without one."""
     variables: dict[str, str] = {}
     for vendor, (shown, *_) in VISIBILITY.items():
-        own = [device for device in accelerators if device.vendor == vendor]
-        if own:
-            variables[shown] = ",".join((vendor == "nvidia" and device.uuid) or str(device.index) for device in own)
+        devices = [device for device in accelerators if device.vendor == vendor]
+        if devices:
+            variables[shown] = ",".join((vendor == "nvidia" and device.uuid) or str(device.index) for device in devices)
     if "CUDA_VISIBLE_DEVICES" in variables:
         variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     if "ZE_AFFINITY_MASK" in variables:

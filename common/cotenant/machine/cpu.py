@@ -65,13 +65,13 @@ def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list
     for number in processors:
         if number in seen:
             continue
-        own = [
+        caches = [
             (level, place)
             for place in (root / _CPU / f"cpu{number}/cache").glob("index*")
             if (level := read_int(place / "level")) is not None and read_text(place / "type") != "Instruction"
         ]
-        if own:
-            level, place = max(own)
+        if caches:
+            level, place = max(caches)
             serves = tuple(read_list(place / "shared_cpu_list")) or (number,)
             found[serves] = Cache(level, _kib(read_text(place / "size")), serves)
             seen.update(serves)

@@ -47,7 +47,7 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
     """Return the cgroup hierarchies mounted below `root` and our own place in each."""
     visible = _visible(root)
     points: dict[str, Path] = {}
-    own: dict[str, Path] = {}
+    cgroups: dict[str, Path] = {}
     chains: dict[str, tuple[Path, ...]] = {}
     for controller, path in own_cgroups(root).items():
         candidates = [m for m in visible if (m.kind == "cgroup2" if controller == V2 else controller in m.options)]
@@ -60,14 +60,14 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
         shown = _parts(best.shown)
         below = _below(shown, parts)
         if below is not None:
-            own[controller] = place = best.point.joinpath(*below)
+            cgroups[controller] = place = best.point.joinpath(*below)
             upward = [place, *place.parents]
             chains[controller] = tuple(upward[: upward.index(best.point) + 1])
         elif all(part == ".." for part in shown) and ".." not in parts:
             # It shows an ancestor of our namespace's root, below which our path has no known name.
             chains[controller] = (best.point,)
     v2 = points.pop(V2, None)
-    return Mounts(v1=points, v2=v2, own=own, chains=chains)
+    return Mounts(v1=points, v2=v2, own=cgroups, chains=chains)
 
 
 def memory_limit(mounts: Mounts) -> int | None:
@@ -134,10 +134,10 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part)
 
 
-def _below(shown: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the path of `own` below the cgroup shown at a mount point, None if it is not below.
+def _below(shown: tuple[str, ...], parts: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the path of `parts` below the cgroup shown at a mount point, None if it is not below.
 
     Both are relative to our cgroup namespace, so either may begin with `..`.
     """
-    rest = own[len(shown) :]
-    return rest if own[: len(shown)] == shown and ".." not in rest else None
+    rest = parts[len(shown) :]
+    return rest if parts[: len(shown)] == shown and ".." not in rest else None

@@ -199,7 +199,7 @@ def nvidia_accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None
         value = environ.get("CUDA_VISIBLE_DEVICES")
         if value is not None and environ.get("CUDA_DEVICE_ORDER", "FASTEST_FIRST") == "FASTEST_FIRST":
             # CUDA's default order; equally fast devices are ordered by their PCI id.
-            devices.sort(key=lambda of: -speeds[of[0].index])
+            devices.sort(key=lambda pair: -speeds[pair[0].index])
         return _visible(devices, value)
 
 

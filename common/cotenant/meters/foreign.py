@@ -76,14 +76,14 @@ class ForeignLoad:
             load = _processors(busy_s - (sum(family.values()) - self._family_s), elapsed_s)
         strangers = {pid: used for pid, used in after.items() if pid not in family}
         # Processes that ended below us are ours; no other process has waited for them.
-        known = {pid: used for pid, used in self._processes.items() if pid not in self._family}
+        before = {pid: used for pid, used in self._processes.items() if pid not in self._family}
         return {
             "processors": load,
             "most_processors": self._most,
             "busy_processors": _processors(busy_s, elapsed_s),
             "host_processors": self._total,
             "stolen_share": (last.stolen_s - first.stolen_s) / (last.processor_s - first.processor_s),
-            "busiest": [asdict(spender) for spender in spent((0, known), (0, strangers), elapsed_s)[1]],
+            "busiest": [asdict(spender) for spender in spent((0, before), (0, strangers), elapsed_s)[1]],
             "own_time_by": own_time_by,
         }
 

@@ -99,11 +99,11 @@ class AmdSource:
     def __init__(self, smi: Any, accelerators: Sequence[Accelerator]) -> None:
         self._smi = smi
         self._held: dict[int, dict[str, int]] = {}
-        known = {device.pci: device for device in accelerators if device.vendor == "amd"}
+        devices = {device.pci: device for device in accelerators if device.vendor == "amd"}
         handles: list[Any] = _ask(lambda: list(smi.amdsmi_get_processor_handles())) or []
-        places = [_ask(lambda each: smi.amdsmi_get_gpu_device_bdf(each), handle) for handle in handles]
+        places = [_ask(lambda processor: smi.amdsmi_get_gpu_device_bdf(processor), handle) for handle in handles]
         self._devices = [
-            (known[place], handle) for place, handle in zip(places, handles, strict=True) if place in known
+            (devices[place], handle) for place, handle in zip(places, handles, strict=True) if place in devices
         ]
 
     def read(self) -> dict[str, Reading]:
@@ -169,10 +169,10 @@ def amd_source(accelerators: Sequence[Accelerator], smi: Any = None) -> Iterator
         yield source
 
 
-def _ask(question: Callable[..., Any], *of: Any) -> Any:
+def _ask(question: Callable[..., Any], *args: Any) -> Any:
     """Return the answer, None if the device, its driver or this version of the library does not give one."""
     try:
-        return question(*of)
+        return question(*args)
     except Exception:
         return None
 

@@ -169,9 +169,9 @@ def interface_of(addresses: Sequence[str]) -> str:
     """Return the network interface of this host that has one of these addresses; "" if none has."""
     wanted = {ipaddress.ip_address(address.partition("%")[0]) for address in addresses}
     name: str
-    for name, known in psutil.net_if_addrs().items():
-        own = [entry.address.partition("%")[0] for entry in known if entry.family in (socket.AF_INET, socket.AF_INET6)]
-        if wanted & {ipaddress.ip_address(address) for address in own}:
+    for name, addrs in psutil.net_if_addrs().items():
+        ips = [entry.address.partition("%")[0] for entry in addrs if entry.family in (socket.AF_INET, socket.AF_INET6)]
+        if wanted & {ipaddress.ip_address(address) for address in ips}:
             return name
     return ""
 

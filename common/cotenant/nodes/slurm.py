@@ -106,8 +106,8 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
     equal = "," not in environ.get("SLURM_JOB_CPUS_PER_NODE", "")
     if equal and (processors := environ.get("SLURM_CPUS_ON_NODE")):
         words.append(f"--cpus-per-task={processors}")
-    own = {name: value for name, value in environ.items() if name not in PER_TASK}
-    os.execve(srun, [*words, *command], own)
+    variables = {name: value for name, value in environ.items() if name not in PER_TASK}
+    os.execve(srun, [*words, *command], variables)
 
 
 def held(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -104,14 +104,14 @@ def unpack(path: Path) -> tuple[ArchiveManifest, dict[str, bytes]]:
 
 def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
     """Return the files of a directory of records, in order, and the names of records that no launch wrote; no link."""
-    known = {name for entry in journal.entries if isinstance(entry, Launched) for name in entry.records}
+    names = {name for entry in journal.entries if isinstance(entry, Launched) for name in entry.records}
     files, left_out = list[Path](), list[str]()
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*.log")]):
         name = path.relative_to(directory).as_posix()
         is_own = path.suffix in KEPT or name in (JOURNAL, "summary.txt")
         if not is_own or path.name.startswith(".") or not stat.S_ISREG(path.lstat().st_mode):
             continue
-        if path.suffix == RECORD and name not in known:
+        if path.suffix == RECORD and name not in names:
             left_out.append(name)
         else:
             files.append(path)

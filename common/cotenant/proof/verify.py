@@ -67,8 +67,8 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     made = Counter(_repetition(launch) for launch in launches)
     for launch in launches:
         wrong += _wrong_records(launch, members, may_be_superseded=made[_repetition(launch)] > 1)
-    known = {name for launch in launches for name in launch.records}
-    foreign = [name for name in members if name.endswith(RECORD) and name not in known]
+    names = {name for launch in launches for name in launch.records}
+    foreign = [name for name in members if name.endswith(RECORD) and name not in names]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     ended = sum(launch.finished for launch in launches)
     looked_at = f"{many(len(starts), 'start')}, {many(len(launches), 'launch')}, {ended} of them finished"
@@ -156,10 +156,10 @@ def _plain(numbers: object) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(numbers), type=dict[str, Any])
 
 
-def _other_values(now: Mapping[str, Any], written: Mapping[str, Any], of: str = "") -> Iterator[str]:
+def _other_values(now: Mapping[str, Any], written: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name in sorted({*now, *written}):
         if now.get(name) != written.get(name):
-            yield f"its {of}{name} is {written.get(name)}, and {now.get(name)} by its observations."
+            yield f"its {prefix}{name} is {written.get(name)}, and {now.get(name)} by its observations."
 
 
 def _wrong_overlap(record: Record, launch: Sequence[Record]) -> Iterator[str]:

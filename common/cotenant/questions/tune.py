@@ -107,14 +107,14 @@ class Tuner:
         }
 
 
-def with_size(cell: JobCell, size: int, own: int) -> Job:
-    """Return the job of a cell with another batch size than its `own`, named after it.
+def with_size(cell: JobCell, size: int, own_size: int) -> Job:
+    """Return the job of a cell with another batch size than `own_size`, named after it.
 
     An observation holds about as many items as before: `--number` shrinks as the batch grows.
     """
     args: dict[str, Value] = dict(cell.args)
     args[next((name for name in BATCH_FLAGS if name in args), BATCH_FLAGS[0])] = size
     if isinstance(number := args.get("--number"), int):
-        args["--number"] = max(1, round(number * own / size))
+        args["--number"] = max(1, round(number * own_size / size))
     named = tuple((flag, (value,)) for flag, value in args.items())
     return replace(cell.job, args=named, stem=f"{cell.label}.b{size}")

@@ -75,7 +75,7 @@ def job_shares(job: JobSummary) -> JobShares | None:
 def shares_of(summary: Summary) -> Sequence[JobShares]:
     """Return the shares of all jobs, the least first."""
     shares = filter(None, map(job_shares, _plain(summary)))
-    return sorted(shares, key=lambda of: min(share.value for share in of.shares.values()))
+    return sorted(shares, key=lambda job: min(share.value for share in job.shares.values()))
 
 
 def _plain(summary: Summary) -> list[JobSummary]:
@@ -136,8 +136,8 @@ def sentences(summary: Summary) -> Sequence[str]:
 def _at_one_time(jobs: Sequence[JobSummary]) -> str:
     """Return the time that an interval's launches span, if it is less than an hour."""
     repeated = [job.members.columns("start_time") for job in jobs if len(job.rates) >= INTERVAL_LAUNCHES]
-    starts = [each["start_time"].str.to_datetime(strict=False, time_zone="UTC").drop_nulls() for each in repeated]
-    spans_s = [(max(each) - min(each)).total_seconds() for each in starts if len(each)]
+    starts = [frame["start_time"].str.to_datetime(strict=False, time_zone="UTC").drop_nulls() for frame in repeated]
+    spans_s = [(max(times) - min(times)).total_seconds() for times in starts if len(times)]
     if not spans_s or max(spans_s) >= HOUR_S:
         return ""
     return f"The launches of a job lie within {duration_words(max(spans_s))}: another hour may have other rates"
@@ -206,9 +206,9 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
     values = _range([shares.kept.value for shares in counted])
     over = f", over {many(len(counted), 'job')} ({values})" if len(counted) > 1 else ""
     doubt = _unreliable(whole, counted)
-    each = "it keeps" if max(len(shares.shares) for shares in counted) == 1 else "each user keeps"
+    subject = "it keeps" if max(len(shares.shares) for shares in counted) == 1 else "each user keeps"
     alone = f"what it has alone{QUICKLY if any(shares.quick for shares in counted) else ''}"
-    text = f"{_users(counted) or f'{each} {percents(whole)}'} of {alone}{over}{_least(counted)}"
+    text = f"{_users(counted) or f'{subject} {percents(whole)}'} of {alone}{over}{_least(counted)}"
     if beside_mixes:
         text = f"beside copies of its own job {text}"
     return f"{doubt}; typical: {text}" if doubt else text
@@ -260,8 +260,8 @@ def _users(counted: Sequence[JobShares]) -> str:
     values = [math.exp(center + effect) for effect in found.effects]
     if len(values) > NAMED:
         return f"users differ: they keep {_range(values)}"
-    each = [f"user {tenant} keeps {100 * value:.0f} %" for tenant, value in zip(first, values, strict=True)]
-    return f"users differ: {' and '.join(each)}"
+    parts = [f"user {tenant} keeps {100 * value:.0f} %" for tenant, value in zip(first, values, strict=True)]
+    return f"users differ: {' and '.join(parts)}"
 
 
 def _least(counted: Sequence[JobShares]) -> str:

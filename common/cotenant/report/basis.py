@@ -20,27 +20,31 @@ def basis(jobs: Sequence[JobSummary]) -> str:
         return ""
     rates = f"each user: {'; '.join(_of_rates(estimates))}"
     over = grouped(shares, lambda share: share.over)
-    counts = [f"{_counts([share.n for share in of], name)}{_of_one(of[0].within)}" for name, of in over.items()]
+    counts = [f"{_counts([share.n for share in part], name)}{_of_one(part[0].within)}" for name, part in over.items()]
     quick = QUICKLY if any(job.alone is not None and job.alone.quick for job in jobs) else ""
     kept = f"kept: the rate over the rate alone{quick}, in brackets its 95 % interval, of {' or '.join(counts)}"
-    within = any(share.within for share in shares) or any(each.observations is not None for each in estimates)
+    within = any(share.within for share in shares) or any(estimate.observations is not None for estimate in estimates)
     text = joined(". ", rates, kept if shares else "", "Another launch may differ" if within else "")
     return f"{text}."
 
 
 def _of_rates(estimates: Sequence[Estimate]) -> Iterator[str]:
     """Yield the n and the intervals of rates over launches, and of rates of one launch."""
-    several = [each for each in estimates if each.observations is None]
+    several = [estimate for estimate in estimates if estimate.observations is None]
     if several:
-        yield f"the mean over {_counts([each.launches for each in several], 'launches')}{_ends(several)}"
-    if counts := [each.observations for each in estimates if each.observations is not None]:
-        once = [each for each in estimates if each.observations is not None]
+        yield f"the mean over {_counts([estimate.launches for estimate in several], 'launches')}{_ends(several)}"
+    if counts := [estimate.observations for estimate in estimates if estimate.observations is not None]:
+        once = [estimate for estimate in estimates if estimate.observations is not None]
         yield f"the median of {_counts(counts, 'observations')} of one launch{_ends(once)}"
 
 
 def _ends(estimates: Sequence[Estimate]) -> str:
     """Return the half-widths of the 95 % intervals, from the narrowest to the widest."""
-    halves = [50 * (each.interval[1] - each.interval[0]) / each.rate for each in estimates if each.interval is not None]
+    halves = [
+        50 * (estimate.interval[1] - estimate.interval[0]) / estimate.rate
+        for estimate in estimates
+        if estimate.interval is not None
+    ]
     if not halves:
         return ", too few for an interval"
     some = f" ({len(halves)} of {len(estimates)} users have one)" if len(halves) < len(estimates) else ""

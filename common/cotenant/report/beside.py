@@ -121,10 +121,10 @@ def mix_blocks(summary: Summary) -> Sequence[MixBlock]:
 
 def _block(rows: pl.DataFrame) -> MixBlock:
     users, measures = rows.filter(pl.col("tenant").is_not_null()), rows.filter(pl.col("measure") != KEPT)
-    known = {row["measure"]: kept for row in measures.to_dicts() if (kept := kept_of(row, VALUE)) is not None}
+    values = {row["measure"]: kept for row in measures.to_dicts() if (kept := kept_of(row, VALUE)) is not None}
     suite, host, mix, isolation = rows.select(PLACE).row(0)
     of_block = pl.concat([users, measures])
-    return MixBlock(suite, host, mix, isolation, of_block, users.to_dicts(), known, [*rows["notes"][0]])
+    return MixBlock(suite, host, mix, isolation, of_block, users.to_dicts(), values, [*rows["notes"][0]])
 
 
 def mix_view(blocks: Sequence[MixBlock]) -> View:

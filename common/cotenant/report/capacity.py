@@ -44,8 +44,8 @@ def capacity_sentences(found: Carried) -> list[str]:
         return [_no_answer(found)]
     users, label = found.users, found.label
     together = f"{in_words(users).capitalize()} users run {label} at once" if users > 1 else f"One user runs {label}"
-    each = "each " if users > 1 else ""
-    sentence = f"{together} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
+    prefix = "each " if users > 1 else ""
+    sentence = f"{together} and {prefix}{_has(found.requirement)} (lower limits); {_next(found)}."
     sentences = [sentence, *_beside(found)]
     # If no more users were to be tried, no limit was met.
     if found.binding or users + found.step in found.confirmed:
@@ -65,7 +65,7 @@ def _no_answer(found: Carried) -> str:
     estimate = found.confirmed.get(open_)
     seen = "" if estimate is None else f": the worst of them {_shown(estimate, found.requirement)}"
     tried = (*found.searched, *found.confirmed.values())
-    carried = (each.users for each in tried if each.users < open_ and each.standing(least) is Standing.HELD)
+    carried = (trial.users for trial in tried if trial.users < open_ and trial.standing(least) is Standing.HELD)
     sure = max(carried, default=0)
     beyond = f" {in_words(sure).capitalize()} {verb(sure)} carried beyond doubt." if sure else ""
     longer = "more than an hour" if found.missing_s is None else f"about {duration_words(found.missing_s)} more"
@@ -105,14 +105,14 @@ def _next(found: Carried) -> str:
 def _beside(found: Carried) -> Iterator[str]:
     held = [pressed for pressed in found.pressures if pressed.standing is Standing.HELD]
     short = [
-        f"beside one that takes all it can of {each.resource} the worst {_shown(each.estimate, found.requirement)}"
-        for each in found.pressures
-        if each not in held
+        f"beside one that takes all it can of {trial.resource} the worst {_shown(trial.estimate, found.requirement)}"
+        for trial in found.pressures
+        if trial not in held
     ]
     if short:
         yield f"That is among users like these: {', '.join(short)}."
     if held:
-        yield f"It held beside a user that takes all it can of {' and of '.join(each.resource for each in held)}."
+        yield f"It held beside a user that takes all it can of {' and of '.join(trial.resource for trial in held)}."
     if found.untried:
         yield f"Beside a user that takes all it can it was not tried: {found.untried}."
 
@@ -178,14 +178,15 @@ def capacity_view(answers: Sequence[Carried]) -> View:
         said = " ".join(capacity_sentences(found))
         rows.append(_row(found) | {"answer": said})
         lines.append(((f"{found.share}: {said}" if found.share else said, "bold"),))
-        searched = {each.users: _estimate(found, each, "rounds") for each in found.searched}
-        confirmed = {users: _estimate(found, each, "launches") for users, each in found.confirmed.items()}
+        searched = {estimate.users: _estimate(found, estimate, "rounds") for estimate in found.searched}
+        confirmed = {users: _estimate(found, estimate, "launches") for users, estimate in found.confirmed.items()}
         estimates += [*searched.values(), *confirmed.values()]
         pressures += [
-            _estimate(found, each.estimate, "launches") | {"resource": each.resource, "standing": each.standing.value}
-            for each in found.pressures
+            _estimate(found, trial.estimate, "launches")
+            | {"resource": trial.resource, "standing": trial.standing.value}
+            for trial in found.pressures
         ]
-        groups.append(RowGroup([of for _, of in sorted((searched | confirmed).items())], found.label, _facts(found)))
+        groups.append(RowGroup([row for _, row in sorted((searched | confirmed).items())], found.label, _facts(found)))
     parts = [
         View("estimates", ESTIMATE_FIELDS, estimates),
         View("pressures", {"resource": "the resource that one user takes all it can of"} | ESTIMATE_FIELDS, pressures),

@@ -55,9 +55,9 @@ UNKNOWN = f"{DATA} Seconds and trained parameters are known after a run: there i
 def catalogue_view(suite: str, entries: Sequence[CatalogueEntry], place: str) -> View:
     """Return a row per job of a suite; `place` is the directory searched for its last launches."""
     total = many(len(entries), "job")
-    known = [entry.seconds for entry in entries if entry.seconds is not None]
-    if known and len(known) == len(entries):
-        total += f", {sum(known) / 60:.0f} min"
-    legend = (OF_LAST if known else UNKNOWN).format(place)
+    seconds = [entry.seconds for entry in entries if entry.seconds is not None]
+    if seconds and len(seconds) == len(entries):
+        total += f", {sum(seconds) / 60:.0f} min"
+    legend = (OF_LAST if seconds else UNKNOWN).format(place)
     rows = [{"suite": suite, **asdict(entry)} for entry in entries]
     return View("list", FIELDS, rows, COLUMNS, [RowGroup(rows, suite, total)], lines=[((legend, "dim"),)])

@@ -47,8 +47,8 @@ def checkup_view(answers: Sequence[tuple[Check, Answer]]) -> View:
     found = [{"check": check.name, **asdict(finding)} for check, answer in answers for finding in answer.findings]
 
     def remedies(row: Row) -> list[Words]:
-        own = [finding for finding in found if finding["check"] == row["check"]]
-        return [((f"{finding['sentence']} {finding['remedy']}".strip(), "dim"),) for finding in own]
+        findings = [finding for finding in found if finding["check"] == row["check"]]
+        return [((f"{finding['sentence']} {finding['remedy']}".strip(), "dim"),) for finding in findings]
 
     severities = [answer.severity or FINE for _, answer in answers]
     counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)

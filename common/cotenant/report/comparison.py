@@ -94,7 +94,7 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
     if usual is None:
         # A job that is not compared may be a mixture of works: its rates differ by more than noise.
         compared = [sides for job, sides in jobs.items() if reasons[job] is None]
-        usual = max(LEAST_MARGIN, pooled_noise(rates_of(of) for sides in compared for of in sides.values()) or 0.0)
+        usual = max(LEAST_MARGIN, pooled_noise(rates_of(side) for sides in compared for side in sides.values()) or 0.0)
     margins = conditions.margins
     lines = _without_chance(
         [_line(job, sides, margins.get(job, usual), reasons[job], same) for job, sides in jobs.items()]
@@ -115,12 +115,12 @@ def _identities(side: Side) -> set[tuple[object, ...]]:
 
 def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]:
     """Withdraw the claims that do not hold with Holm's correction over all jobs."""
-    known = {line.job: p for line in lines if line.comparison and (p := line.comparison.p_beyond) is not None}
-    adjusted = dict(zip(known, holm([*known.values()]), strict=True))
+    p_values = {line.job: p for line in lines if line.comparison and (p := line.comparison.p_beyond) is not None}
+    adjusted = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     judged = []
     for line in lines:
         if line.verdict in CLAIMS and adjusted[line.job] >= ALARM:
-            why = f"{line.verdict} by itself, but not beyond chance among {len(known)} jobs"
+            why = f"{line.verdict} by itself, but not beyond chance among {len(p_values)} jobs"
             line = replace(line, verdict=Verdict.UNCLEAR, note=joined("; ", why, line.note))
         judged.append(line)
     return tuple(judged)
@@ -128,7 +128,9 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
 
 def _apart(a: Side, b: Side) -> str:
     """Return the distance of A and B in time in words if they did not run by turns."""
-    times = [[launch.start_time for of in side.values() for launch in of if launch.start_time] for side in (a, b)]
+    times = [
+        [launch.start_time for launches in side.values() for launch in launches if launch.start_time] for side in (a, b)
+    ]
     for (early, first), (late, second) in itertools.permutations(zip("AB", times, strict=True)):
         if first and second and max(first) < min(second):
             return (
@@ -162,14 +164,14 @@ def _line(job: str, sides: Sides, margin: float, reason: str | None, same: bool)
     if result.verdict is Verdict.UNCLEAR:
         more = result.launches_needed
         notes.append(f"{many(more, 'launch')} a side would tell" if more else TOO_CLOSE)
-    if unknown := [side for side, of in sides.items() if not all(_values(of, BENCHMARK))]:
+    if unknown := [side for side, launches in sides.items() if not all(_values(launches, BENCHMARK))]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
-    sizes = ["-".join(sorted(map(str, _values(of, BATCH_SIZE) - {None}))) for of in sides.values()]
+    sizes = ["-".join(sorted(map(str, _values(launches, BATCH_SIZE) - {None}))) for launches in sides.values()]
     if sizes[0] != sizes[1] and all(sizes):
         notes.append(f"batch size {' -> '.join(sizes)}")
-    if unaudited := [side for side, of in sides.items() if False in _values(of, "audited")]:
+    if unaudited := [side for side, launches in sides.items() if False in _values(launches, "audited")]:
         notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
-    hosts = [" and ".join(_hosts(of)) for of in sides.values()]
+    hosts = [" and ".join(_hosts(launches)) for launches in sides.values()]
     if hosts[0] != hosts[1] and all(hosts):
         notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
     return JobComparison(job, result.verdict, *middles, result, "; ".join(notes))

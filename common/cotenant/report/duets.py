@@ -104,8 +104,8 @@ def duet_lines(records: Rows) -> list[DuetLine]:
     launches = grouped(records.frame.iter_rows(named=True), _launch_of)
     for (suite, host, duet, run_id, _), rows in launches.items():
         first, failure = rows[0], _failure(rows)
-        known = first if failure in (None, INVALID) else {}
-        low, high = known.get("duet_low"), known.get("duet_high")
+        values = first if failure in (None, INVALID) else {}
+        low, high = values.get("duet_low"), values.get("duet_high")
         sides = [[one for one in rows if one["duet_side"] == side] for side in "AB"]
         arguments_a, arguments_b = (users[0]["duet_arguments"] if users else "" for users in sides)
         rates_a, rates_b = (
@@ -117,16 +117,16 @@ def duet_lines(records: Rows) -> list[DuetLine]:
             duet=duet,
             run_id=run_id,
             isolation=first["isolation"],
-            ratio=known.get("duet_ratio"),
+            ratio=values.get("duet_ratio"),
             interval=None if low is None or high is None else (low, high),
-            rounds=known.get("duet_rounds"),
-            robust=known.get("duet_robust"),
-            mean=known.get("duet_mean"),
+            rounds=values.get("duet_rounds"),
+            robust=values.get("duet_robust"),
+            mean=values.get("duet_mean"),
             a=middle(rates_a),
             b=middle(rates_b),
             unit=first["unit"],
             verdict=failure or first["duet_verdict"] or INVALID,
-            settled_s=known.get("duet_settled_s"),
+            settled_s=values.get("duet_settled_s"),
             a_arguments=arguments_a,
             b_arguments=arguments_b,
             audited=all(one["audited"] is not False for one in rows),

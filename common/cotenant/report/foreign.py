@@ -57,16 +57,16 @@ def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Lin
     in which the first row's value counts. Raises CotenantError, with the line's number, if the file is no such table,
     or of the other kind by its name.
     """
-    named = next((of for of, words in _KINDS.items() if words.search(path.stem)), kind)
+    named = next((table for table, words in _KINDS.items() if words.search(path.stem)), kind)
     if named != kind:
         raise CotenantError(
             f"{path} is a table of {named}, by its name.", f"Use --table {named}, or name a file of {kind} otherwise."
         )
-    known = {work for line in ours for work in line.entries}
+    works = {work for line in ours for work in line.entries}
     lines: dict[tuple[str, int], Line] = {}
     for number, row in _rows(path):
         if row.get(INDEX):
-            line = _line(path, number, row, kind, known)
+            line = _line(path, number, row, kind, works)
             first = lines.setdefault((line.system.name, line.members), line)
             first.entries = line.entries | first.entries
     if not lines:
@@ -111,7 +111,7 @@ def read_foreign(path: Path) -> str:
         raise CotenantError(f"{path} cannot be read: {error}.", REMEDY) from None
 
 
-def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known: Iterable[ColumnWork]) -> Line:
+def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, works: Iterable[ColumnWork]) -> Line:
     numbers = {name.strip(): _number(path, number, name, value) for name, value in row.items() if name != INDEX}
     counted, watt, price = (numbers.pop(column, None) for column in OF_SYSTEM)
     name = str(row[INDEX]).strip()
@@ -119,7 +119,7 @@ def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known:
     devices = int(named[-1]) if named else int(counted or 1)
     system, whole = System(name, "", devices, watt, price), devices > 1
     entries = {
-        _work(family, whole, known): Entry(value, None, None)
+        _work(family, whole, works): Entry(value, None, None)
         if kind == "throughput"
         else Entry(math.nan, round(value), None)
         for family, value in numbers.items()
@@ -128,10 +128,10 @@ def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known:
     return Line(system, {}, entries, f"{name} (foreign: {path.name})", whole, devices)
 
 
-def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
+def _work(family: str, whole: bool, works: Iterable[ColumnWork]) -> ColumnWork:
     """Return the column of a published family: our column with the same model, else one of its own."""
     theirs = THEIRS.get(family, {})
-    of_family = (work for work in known if (work.family, work.whole) == (family, whole))
+    of_family = (work for work in works if (work.family, work.whole) == (family, whole))
     same = [work for work in of_family if work.arguments.items() >= theirs.items()]
     if same and (theirs or len(same) == 1):
         return same[0]

@@ -176,8 +176,8 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = [f"{host or UNNAMED}{f': {gpus}' if gpus else ''}"]
-    for name, of in (("isolation", "isolation"), ("torch", "software")):
-        if values := sorted({work[of] for work in works if work[of]}):
+    for name, column in (("isolation", "isolation"), ("torch", "software")):
+        if values := sorted({work[column] for work in works if work[column]}):
             parts.append(f"{name} {', '.join(values)}")
     return "; ".join(parts)
 

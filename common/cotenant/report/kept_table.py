@@ -76,15 +76,15 @@ class Ways(NamedTuple):
 
 def _of_suite(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
     """Yield the rows of the jobs of one suite on one host, and the geometric means of their nodes' ratios."""
-    known: NodeRatios = {name: [] for name in RATIOS}
+    ratios: NodeRatios = {name: [] for name in RATIOS}
     for of_name in grouped(jobs, lambda job: job.name).values():
         of_ways = [*_ways(of_name)]
         for ways in of_ways:
-            yield from _of_ways(ways, known, several=len(of_ways) > 1)
+            yield from _of_ways(ways, ratios, several=len(of_ways) > 1)
         for job in of_name:
             if not job.isolation:
                 yield from _of_copies(job, job.tenants)
-    for measure, of_jobs in known.items():
+    for measure, of_jobs in ratios.items():
         if (mean := mean_kept(of_jobs)) is not None:
             place = {"suite": jobs[0].suite, "host": jobs[0].host, "company": COPIES}
             yield place | {"measure": measure, **kept_values(mean, VALUE)}
@@ -113,10 +113,10 @@ def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary
     return None, list(dict.fromkeys(reasons))
 
 
-def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]:
+def _of_ways(ways: Ways, ratios: NodeRatios, several: bool) -> Iterator[TableRow]:
     """Yield a job's kept shares with slices and without; if it was measured in two ways, also the ratios between these.
 
-    The nodes' ratios join the `known` ones.
+    The nodes' ratios join `ratios`.
     """
     jobs = [job for job in ways[:2] if job is not None]
     first, difference = jobs[0], jobs[0].difference if several else ""
@@ -146,9 +146,9 @@ def _of_ways(ways: Ways, known: NodeRatios, several: bool) -> Iterator[TableRow]
             yield common | {"measure": UNSLICED_ALONE, "isolation": NO_SLICES} | alone
         if tenant is None:
             in_slices = None if ways.sliced is None else ways.sliced.kept.get(None)
-            known[KEPT].append((in_slices, log_ratios(beside, lone)))
-            known[UNSLICED_KEPT].append((kept, log_ratios(free_beside, lone)))
-            known[WORTH].append((worth, log_ratios(beside, free_beside)))
+            ratios[KEPT].append((in_slices, log_ratios(beside, lone)))
+            ratios[UNSLICED_KEPT].append((kept, log_ratios(free_beside, lone)))
+            ratios[WORTH].append((worth, log_ratios(beside, free_beside)))
 
 
 def _of_copies(job: JobSummary, tenants: Iterable[str], notes: Sequence[str] = (), **more: Any) -> Iterator[TableRow]:
@@ -275,7 +275,7 @@ def _ends(_: float, low: float | None, high: float | None, n: int, measure: str)
 KEPT_COLUMNS = (
     *place_columns("suite", "host"),
     Column("isolation", ("measure", "isolation"), lambda measure, isolation: isolation or "", left=True),
-    Column("job", ("measure", "job", "mix", "difference"), lambda measure, *of: _job(*of), left=True),
+    Column("job", ("measure", "job", "mix", "difference"), lambda measure, *parts: _job(*parts), left=True),
     Column("user", ("measure", "tenant"), lambda measure, tenant: tenant or "all"),
     Column("beside", ("company", "neighbours", "resource", "level"), _company, left=True),
     Column("measure", left=True),

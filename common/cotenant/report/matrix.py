@@ -32,14 +32,14 @@ FIELDS = {
 
 
 def matrix(
-    records: pl.DataFrame, of: str = RATE, mean: Callable[[pl.Expr], pl.Expr] = pl.Expr.mean
+    records: pl.DataFrame, column: str = RATE, mean: Callable[[pl.Expr], pl.Expr] = pl.Expr.mean
 ) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
 
-    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. The column `of`
-    has the rates: the mean of a record's observations (the original's rate) or their median.
+    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. `column` names
+    the one with the rates: the mean of a record's observations (the original's rate) or their median.
     """
-    rate = pl.col(of)
+    rate = pl.col(column)
     counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
     of_devices = counted.group_by("job", "hostname", "vcd", maintain_order=True)
     rates = of_devices.agg(mean=mean(rate), least=rate.min(), most=rate.max())

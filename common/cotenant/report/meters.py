@@ -43,7 +43,7 @@ def courses(records: Rows) -> list[Course]:
             of_quantity = {key: meter for key, meter in meters.items() if meter.quantity == quantity}
             launches = grouped(of_quantity, lambda key: key[0]).values()
             if len(launches) > 1:
-                courses.append((host, quantity, [[_scaled(of_quantity[key]) for key in of] for of in launches]))
+                courses.append((host, quantity, [[_scaled(of_quantity[key]) for key in keys] for keys in launches]))
     return courses
 
 

@@ -129,10 +129,10 @@ def _score_cards(against: Against) -> Iterator[Card]:
         name = f"Score, {host}" if len(against.scores) > 1 else "Score"
         unknown = "no interval: fewer than 3 repetitions have all jobs"
         span = unknown if score.interval is None else "95 %: {:.3f} .. {:.3f}".format(*score.interval)
-        of = f"{len(score.present)} of {len(score.present) + len(score.missing)} jobs"
+        count = f"{len(score.present)} of {len(score.present) + len(score.missing)} jobs"
         value = ABSENT if score.value is None else f"{score.value:.3f}"
         title = f"{name} of what ran" if score.missing else name
-        yield Card(title, value, f"weighted geometric mean of rate / {against.name}, {of}; {span}", lead=True)
+        yield Card(title, value, f"weighted geometric mean of rate / {against.name}, {count}; {span}", lead=True)
     if (older := against.older) is not None:
         parts = f"PM {older.pm:.2f}, ST {older.st:.2f}, PG {plain(older.pg)}, BF {int(older.failures_pass)}"
         note = f"BF (2 PM + ST + 5 PG): {parts}; of mean rates, where all others here are medians"

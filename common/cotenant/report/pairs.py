@@ -83,8 +83,8 @@ class PairMatrix:
         return self._sum((victim, neighbour) for victim in self.jobs)
 
     def _sum(self, pairs: Iterable[Pair]) -> float | None:
-        known = [self.shares[pair].kept.value for pair in pairs if pair in self.shares]
-        return sum(known) if len(known) == len(self.jobs) else None
+        values = [self.shares[pair].kept.value for pair in pairs if pair in self.shares]
+        return sum(values) if len(values) == len(self.jobs) else None
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ class PasteLines(NamedTuple):
 
 def paste_lines(found: Carried, machine: Machine) -> Iterator[PasteLines]:
     """Yield the lines for each tool that can limit the users."""
-    users, each = found.users, found.users // found.step
+    users, sharers = found.users, found.users // found.step
     tasks = max(LEAST_TASKS, TASKS_OF_A_SESSION * ((found.alone and found.alone.processes) or 0))
     held = limit = limits = ""
     whole_mib = machine.memory_bytes // MIB
@@ -52,11 +52,11 @@ def paste_lines(found: Carried, machine: Machine) -> Iterator[PasteLines]:
     slurm = (
         f"SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n{types}"
         f"NodeName={machine.hostname} CPUs={processors} RealMemory={whole_mib}{generic}\n"
-        f"PartitionName=shared Nodes={machine.hostname} OverSubscribe=FORCE:{each}{limits}\n"
+        f"PartitionName=shared Nodes={machine.hostname} OverSubscribe=FORCE:{sharers}{limits}\n"
     )
     yield PasteLines("Slurm", "slurm.conf", slurm, checked_by_slurm(processors, whole_mib))
     if devices:
         kind = "mps" if found.share.startswith("mps") else "timeSlicing"
-        shared = f"    resources:\n    - name: nvidia.com/gpu\n      replicas: {each}\n"
+        shared = f"    resources:\n    - name: nvidia.com/gpu\n      replicas: {sharers}\n"
         plugin = f"version: v1\nsharing:\n  {kind}:\n{shared}"
         yield PasteLines("Kubernetes", "configuration of NVIDIA's device plugin", plugin, UNCHECKED)

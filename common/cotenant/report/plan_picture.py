@@ -160,7 +160,7 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
     lines: list[Text] = []
     for name, group in groupby(devices, key=lambda device: str(device["name"])):
         cells = Text(_GAP).join(
-            Text.assemble(f"{device['label']} ", *dict.fromkeys(letters[each] for each in device["tenants"] or [None]))
+            Text.assemble(f"{device['label']} ", *dict.fromkeys(letters[user] for user in device["tenants"] or [None]))
             for device in group
         )
         line = Text.assemble((name, "italic"), _GAP, cells)

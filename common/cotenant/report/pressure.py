@@ -137,18 +137,19 @@ def _curve(curve: PressureCurve) -> Row:
     return {**_place(curve), **found, "knee": hinge and hinge.knee, "slope": hinge and hinge.slope}
 
 
-def words_of(of: PressureCurve) -> str:
+def words_of(series: PressureCurve) -> str:
     """Return a curve in a sentence: the pressure from which the job loses, how much, and the levels not reached."""
-    curve, suspect = of.curve, f"; suspect: {listed(of.doubts)}" if of.doubts else ""
-    where = f"{of.job} beside {of.resource} ({of.isolation}{f'; {of.difference}' if of.difference else ''}{suspect})"
+    curve, suspect = series.curve, f"; suspect: {listed(series.doubts)}" if series.doubts else ""
+    difference = f"; {series.difference}" if series.difference else ""
+    where = f"{series.job} beside {series.resource} ({series.isolation}{difference}{suspect})"
     if curve is None:
         return f"{where}: nothing is known of it at any level. Make observations shorter: -- --number 1."
-    loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, of.unit)
+    loss = _loss(curve, series.unit) if curve.loses else _no_loss(curve, series.unit)
     unreached = ""
     if curve.unreached:
         most = numbers.rate(max(point.achieved for point in curve.points))
         levels = _levels(curve.unreached)
-        unreached = f" Not reached: {levels}; the neighbour got no more than {most} {of.unit}/s."
+        unreached = f" Not reached: {levels}; the neighbour got no more than {most} {series.unit}/s."
     return f"{where}: {loss}.{unreached}"
 
 
@@ -157,7 +158,7 @@ def _levels(levels: Iterable[int]) -> str:
 
 
 def _loss(curve: Curve, unit: str) -> str:
-    scale, letter = next(each for each in SCALES if 100 * curve.hinge.slope * each[0] >= LEAST or each == SCALES[-1])
+    scale, letter = next(pair for pair in SCALES if 100 * curve.hinge.slope * pair[0] >= LEAST or pair == SCALES[-1])
     lost = f"it loses {100 * scale * curve.hinge.slope:.3g} % of its rate with each {letter}{unit}/s"
     knee = curve.hinge.knee
     return f"beyond {numbers.rate(knee)} {unit}/s {lost}" if knee else f"{lost}, from the first on"

@@ -74,7 +74,7 @@ def reported_findings(records: Rows) -> list[ReportedFinding]:
         value=pl.col("value").get(pl.coalesce("effect", "value").arg_max()),
         effect=pl.col("effect").max(),
     )
-    lines = [ReportedFinding(**of) for of in findings.iter_rows(named=True)]
+    lines = [ReportedFinding(**row) for row in findings.iter_rows(named=True)]
     return sorted(lines, key=lambda finding: (SEVERITIES.index(finding.severity), -(finding.effect or 0.0)))
 
 
@@ -213,10 +213,10 @@ def to_do(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
             yield ((f"  {step.command}", COMMAND),)
 
 
-def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
+def _first(lines: Sequence[Words], label: str) -> Iterator[Words]:
     yield from lines[:SHOWN]
     if len(lines) > SHOWN:
-        yield ((f"{len(lines) - SHOWN:,} more {of}: they stand in --format json.", "dim"),)
+        yield ((f"{len(lines) - SHOWN:,} more {label}: they stand in --format json.", "dim"),)
 
 
 def loss_sentences(losses: Sequence[Loss]) -> list[str]:
@@ -229,7 +229,7 @@ def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
     lines: list[Words] = []
     of_launches = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message))
     for (job, run_id, outcome, message), alike in of_launches.items():
-        users = f"{noun(len(alike), 'user')} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
+        users = f"{noun(len(alike), 'user')} {listed((loss.tenant for loss in alike), SHOWN_TENANTS)}"
         why = f"{outcome}: {printable(message)}".removesuffix(": ")
         aborted = sum(loss.aborted for loss in alike)
         more = f"  [{aborted} more aborted with it]" if aborted else ""

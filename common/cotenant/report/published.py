@@ -43,7 +43,7 @@ def published_curves(path: Path) -> Curves:
 
     A file is CSV with COLUMNS, or the shoot-out's JSON of `1n8g` and the like by model. Raises CotenantError.
     """
-    shipped = {each.stem: each for each in PUBLISHED.glob("*.csv")}
+    shipped = {target.stem: target for target in PUBLISHED.glob("*.csv")}
     place = path if path.exists() else shipped.get(str(path), path)
     text = read_foreign(place)
     rows = _from_json(place, text) if text.lstrip().startswith("{") else _from_csv(place, text)

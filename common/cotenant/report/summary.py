@@ -182,7 +182,7 @@ def summarise(records: Rows) -> Summary:
     def rows(chosen: pl.Expr) -> Rows:
         return Rows(table, newest.select(pl.col(AT).filter(chosen))[AT].to_list())
 
-    in_duets, beside_levels, own = rows(IN_DUET), {*rows(BESIDE_PRESSURE).at}, ~BESIDE_PRESSURE & ~IN_DUET
+    in_duets, beside_levels, mask = rows(IN_DUET), {*rows(BESIDE_PRESSURE).at}, ~BESIDE_PRESSURE & ~IN_DUET
     if beside_levels:
         pressed_records = many(len(beside_levels), "record")
         notes.append(f"{pressed_records} beside neighbours of known pressure: --table pressure has their curves.")
@@ -198,7 +198,7 @@ def summarise(records: Rows) -> Summary:
             made += _with_solos(_jobs(table, own_launches), of_solos, are_pressed)
     jobs, pressed = _with_ceilings(_with_doubts(jobs)), _with_doubts(pressed)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
-    of_all, solos = rows(own & ~pl.col("solo")), rows(own & pl.col("solo"))
+    of_all, solos = rows(mask & ~pl.col("solo")), rows(mask & pl.col("solo"))
     whole = Rows(table, [*of_all.at, *solos.at])
     found, lost = tuple(reported_findings(whole)), tuple(losses(whole))
     return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, tuple(pressed), in_duets)
@@ -252,7 +252,9 @@ def _lines(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, Work | None
     isolations = {launch.isolation for launch in launches}
     # Launches without a rate have no known work: they join the first line of their isolation.
     first = {dict(work)["isolation"]: work for work in reversed(works)}
-    of_works = grouped(launches, lambda of: (of.isolation, first.get(of.isolation) if of.rate is None else of.work))
+    of_works = grouped(
+        launches, lambda launch: (launch.isolation, first.get(launch.isolation) if launch.rate is None else launch.work)
+    )
     for (isolation, work), of_line in of_works.items():
         difference = f"isolation {isolation}" if len(isolations) > 1 and isolation else ""
         if work is not None and len(works) > 1:

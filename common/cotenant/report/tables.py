@@ -210,8 +210,8 @@ def _value(line: Line, work: ColumnWork, kind: Kind, per: Per | None) -> float |
     return _over(entry.rate, line.system.price if per == "price" else entry.watt or line.system.watt)
 
 
-def _over(value: float | None, of: float | None) -> float | None:
-    return None if value is None or not of else value / of
+def _over(value: float | None, divisor: float | None) -> float | None:
+    return None if value is None or not divisor else value / divisor
 
 
 def forms(lines: Iterable[Line]) -> list[str]:
@@ -256,8 +256,8 @@ def _watt(job: JobSummary) -> float | None:
         power |= {(record.run_id, meter.of): meter.mean for meter in record.meters if meter.quantity == POWER}
     if used - power.keys():
         return None
-    of_launches = grouped(used, lambda each: each[0])
-    return fmean(sum(power[each] for each in of_launch) for of_launch in of_launches.values())
+    of_launches = grouped(used, lambda key: key[0])
+    return fmean(sum(power[key] for key in of_launch) for of_launch in of_launches.values())
 
 
 def speed_up_view(by_precision: Tables) -> View:

@@ -45,8 +45,8 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
     by_rule = warnings.group_by("job", "rule").agg(GRAVEST, pl.len(), pl.col("effect").max())
     of_job: dict[int, list[Doubt]] = defaultdict(list)
-    for job, *of in by_rule.iter_rows():
-        of_job[job].append(Doubt(*of))
+    for job, *fields in by_rule.iter_rows():
+        of_job[job].append(Doubt(*fields))
     return [
         min(of_job[job], key=lambda doubt: (_rank(doubt.rule), -doubt.records, doubt.rule), default=None)
         for job in range(len(jobs))
@@ -55,6 +55,6 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
 
 def _rank(rule: str) -> int:
     """Rank rules by their themes; warnings on the host before the suite come after warnings on the launch."""
-    known = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
-    theme = "" if known is None else known.ask.__module__.rpartition(".")[2]
+    entry = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
+    theme = "" if entry is None else entry.ask.__module__.rpartition(".")[2]
     return THEMES.index(theme) if theme in THEMES else len(THEMES)

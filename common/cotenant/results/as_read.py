@@ -142,6 +142,6 @@ def _contradiction(record: Record) -> str:
         numbers.append(("kept.value", record.kept.value, math.exp(fmean(logs)) if logs else math.nan))
     for name, written, now in numbers:
         if not math.isclose(now, written, rel_tol=1e-6):
-            known = "unknown" if math.isnan(now) else f"{now:.6g}"
-            return f"Its {name} is {written:.6g}, and {known} by its own observations."
+            text = "unknown" if math.isnan(now) else f"{now:.6g}"
+            return f"Its {name} is {written:.6g}, and {text} by its own observations."
     return ""

@@ -462,8 +462,8 @@ def _takers(columns: tuple[RecordColumn, ...]) -> list[Callable[[ReadRecord], An
 def _taker(column: RecordColumn) -> Callable[[ReadRecord], Any]:
     place, of_kind = place_of(column), KINDS[column.kind][1]
     if place is None:
-        of = column.of or operator.attrgetter(column.name)
-        return lambda read: of_kind(of(read))
+        getter = column.of or operator.attrgetter(column.name)
+        return lambda read: of_kind(getter(read))
     take = place.take
     if place.keys:
         return lambda read: of_kind(take(read.record))

@@ -52,8 +52,8 @@ def _may_be(said: str, device: Mapping[str, Any]) -> bool:
 
     If the kernel's driver has no product name, only the maker can be compared.
     """
-    words, known = ({*re.split(r"[\W_]+", name.casefold())} - {""} for name in (said, str(device["name"])))
-    models = words - VENDOR_WORDS, known - VENDOR_WORDS
+    words, driver_words = ({*re.split(r"[\W_]+", name.casefold())} - {""} for name in (said, str(device["name"])))
+    models = words - VENDOR_WORDS, driver_words - VENDOR_WORDS
     if models[0] <= models[1] or models[1] <= models[0]:
         return True
     makers = MAKERS.get(device.get("vendor", ""), set())
@@ -62,4 +62,4 @@ def _may_be(said: str, device: Mapping[str, Any]) -> bool:
     products = makers - VENDOR_WORDS
     # AMD's own words for a board: torch's MI250X/MI250 is an `INSTINCT MI250 (MCM) OAM AC MBA`.
     numbers = {word for word in models[0] & models[1] if any(map(str.isdigit, word))}
-    return bool(numbers) or not products & known
+    return bool(numbers) or not products & driver_words

@@ -70,8 +70,8 @@ def _bare(declared: Any) -> Any:
     """Return a type without None and bounds."""
     if get_origin(declared) is Annotated:
         return get_args(declared)[0]
-    known = _known(declared)
-    return declared if known is declared else _bare(known)
+    inner = _known(declared)
+    return declared if inner is declared else _bare(inner)
 
 
 def _known(declared: Any) -> Any:

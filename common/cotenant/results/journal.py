@@ -176,15 +176,15 @@ def append(directory: Path | Directory, entry: Entry) -> bytes:
         raise cannot_write(directory, error) from error
 
 
-def goes_on(place: Directory, known: bytes) -> bool:
-    """Return whether a journal still begins with the `known` bytes, followed by entries only."""
+def goes_on(place: Directory, head: bytes) -> bool:
+    """Return whether a journal still begins with the bytes `head`, followed by entries only."""
     try:
         with place.open(FILE) as file:
             content = file.read()
         parsed(content, FILE)
     except (OSError, CotenantError):
         return False
-    return content.startswith(known)
+    return content.startswith(head)
 
 
 def _lock(file: BinaryIO, path: str) -> None:

@@ -46,7 +46,7 @@ def last_launches(records: Iterable[Record], suite: str) -> dict[str, LastLaunch
         by_blocks = record.blocks is not None or why_no_blocks(record.findings) is not None
         launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record), peak_bytes, by_blocks)
         before = newest.get(record.name, launch)
-        newest[record.name] = max(before, launch, key=lambda each: (each.start, each.seconds))
+        newest[record.name] = max(before, launch, key=lambda entry: (entry.start, entry.seconds))
     return newest
 
 

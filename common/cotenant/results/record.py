@@ -420,9 +420,9 @@ _ORIGINAL = (
 
 def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
     """Return an outcome of the contract and its message; an unknown outcome becomes a failure that names it."""
-    for known in get_args(Outcome):
-        if outcome == known:
-            return known, message
+    for name in get_args(Outcome):
+        if outcome == name:
+            return name, message
     return "failed", f"{outcome}: {message}"
 
 

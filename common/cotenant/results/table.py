@@ -150,13 +150,13 @@ def table_of_rows(rows: pl.LazyFrame) -> Table:
     unknown = pl.lit(None, pl.UInt32()).alias(IN_FILE)
     whole = checked(rows).with_columns(unknown).collect(engine="streaming")
     rules = whole.select("findings", "error_findings", "warning_findings").with_row_index(AT)
-    each = rules.filter(pl.col("findings") != "").with_columns(rule=pl.col("findings").str.split(",")).explode("rule")
+    pairs = rules.filter(pl.col("findings") != "").with_columns(rule=pl.col("findings").str.split(",")).explode("rule")
     severity = pl.lit("info")
     for name in ("warning", "error"):
         of_name = pl.col(f"{name}_findings").str.split(",")
         severity = pl.when(of_name.list.contains(pl.col("rule"))).then(pl.lit(name)).otherwise(severity)
     unsaid = {"sentence": pl.lit(""), "remedy": pl.lit(""), "value": pl.lit(None), "effect": pl.lit(None)}
-    findings = each.select(AT, "rule", severity=severity, **unsaid)
+    findings = pairs.select(AT, "rule", severity=severity, **unsaid)
     return Table(whole, findings.cast(FINDINGS))
 
 

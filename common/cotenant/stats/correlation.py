@@ -50,9 +50,9 @@ def effective_count(values: Sequence[float]) -> float:
     return len(values) / variance_inflation(lag_correlation(values))
 
 
-def scaled_rank(rank: int, of: int, n: int) -> int:
-    """Return the rank among `n` values, rounded down, in the position of `rank` among `of`; at least 1."""
-    return max(1, math.floor((rank - 0.5) * n / of + 0.5))
+def scaled_rank(rank: int, total: int, n: int) -> int:
+    """Return the rank among `n` values, rounded down, in the position of `rank` among `total`; at least 1."""
+    return max(1, math.floor((rank - 0.5) * n / total + 0.5))
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

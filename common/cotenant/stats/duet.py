@@ -187,14 +187,15 @@ def _robust(met: Sequence[Met]) -> tuple[float, float | None]:
     whole = (_log_paired(met), _log_fast(met))
     if groups < LEAST_ROUNDS:
         return fmean(whole), None
-    left = [[of for at, of in enumerate(met) if at * groups // len(met) != group] for group in range(groups)]
-    without = [(_log_paired(of), _log_fast(of)) for of in left]
+    left = [[blocks for at, blocks in enumerate(met) if at * groups // len(met) != group] for group in range(groups)]
+    without = [(_log_paired(rest), _log_fast(rest)) for rest in left]
     spreads = [
-        sum((of - center) ** 2 for of in each) for each, center in zip(zip(*without, strict=True), whole, strict=True)
+        sum((value - center) ** 2 for value in values)
+        for values, center in zip(zip(*without, strict=True), whole, strict=True)
     ]
     paired = 0.5 if not sum(spreads) else spreads[1] / sum(spreads)
     estimate, *others = (paired * one + (1 - paired) * other for one, other in (whole, *without))
-    error = math.sqrt((groups - 1) / groups * sum((of - estimate) ** 2 for of in others))
+    error = math.sqrt((groups - 1) / groups * sum((other - estimate) ** 2 for other in others))
     return estimate, t_975(groups - 1) * error
 
 

@@ -54,7 +54,7 @@ def block_sums(made: Iterable[tuple[int, bool, float, int]]) -> list[BlockSum]:
     sums = []
     for (index, alone), of_block in itertools.groupby(made, key=lambda row: row[:2]):
         _, _, items, lasted_ns = zip(*of_block, strict=True)
-        rates = tuple(1e9 * each / ns for each, ns in zip(items, lasted_ns, strict=True))
+        rates = tuple(1e9 * count / ns for count, ns in zip(items, lasted_ns, strict=True))
         sums.append(BlockSum(index, alone, sum(items), sum(lasted_ns) / 1e9, rates))
     return sums
 

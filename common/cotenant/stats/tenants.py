@@ -79,19 +79,19 @@ class WorkBeside:
 
 
 def work_beside(
-    readings: Sequence[Reading], own: Iterable[Span], claimed: Span, others: Iterable[Span]
+    readings: Sequence[Reading], own_spans: Iterable[Span], claimed: Span, others: Iterable[Span]
 ) -> WorkBeside | None:
     """Return the work of a tenant that claims a load, beside the observations of `others`; None without readings.
 
     Between two readings a counter is assumed to grow evenly.
     """
-    own, others = _joined(own), _joined(others)
-    beside = _beside(others, claimed, own)
-    own_ns, observed_ns, beside_ns = (sum(end - start for start, end in spans) for spans in (own, others, beside))
+    own_spans, others = _joined(own_spans), _joined(others)
+    beside = _beside(others, claimed, own_spans)
+    own_ns, observed_ns, beside_ns = (sum(end - start for start, end in spans) for spans in (own_spans, others, beside))
     if len(readings) < 2 or not own_ns:
         return None
     return WorkBeside(
-        own=_used(readings, own) / own_ns,
+        own=_used(readings, own_spans) / own_ns,
         beside=_used(readings, beside) / beside_ns if beside_ns else 0.0,
         beside_s=beside_ns / 1e9,
         observed_s=observed_ns / 1e9,
@@ -109,9 +109,9 @@ def _joined(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def _beside(others: Iterable[Span], claimed: Span, own: Iterable[Span]) -> list[Span]:
-    """Return the parts of `others` inside `claimed` and outside of `own`; spans of one kind do not overlap."""
-    kinds = ((1, others), (1, [claimed]), (-1, own))
+def _beside(others: Iterable[Span], claimed: Span, own_spans: Iterable[Span]) -> list[Span]:
+    """Return the parts of `others` inside `claimed` and outside of `own_spans`; spans of one kind do not overlap."""
+    kinds = ((1, others), (1, [claimed]), (-1, own_spans))
     edges = sorted(edge for sign, spans in kinds for start, end in spans for edge in ((start, sign), (end, -sign)))
     # Their sum is 2 while others are observed, the load is claimed, and no own observation is made.
     sums = itertools.accumulate(sign for _, sign in edges)

@@ -225,8 +225,8 @@ def _whole_names(jobs: Sequence[Job | Mix], text: str, say: Callable[[str], obje
     titles = list(dict.fromkeys((job.family if isinstance(job, Job) else "") or job.stem or job.name for job in jobs))
     for place, word in enumerate(words):
         begun = sorted((title for title in titles if title.startswith(word)), key=len)
-        known = any(matches(title, word) for title in _titles(jobs))
-        if not known and begun and all(title.startswith(begun[0]) for title in begun) and len(word) >= LEAST_START:
+        matched = any(matches(title, word) for title in _titles(jobs))
+        if not matched and begun and all(title.startswith(begun[0]) for title in begun) and len(word) >= LEAST_START:
             say(f"--name {word}: taken for {begun[0]}.")
             words[place] = begun[0]
     return ",".join(words)

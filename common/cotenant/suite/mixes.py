@@ -72,9 +72,9 @@ def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family:
     Raises CotenantError, as `checked_pairs` does.
     """
     count = len(labels)
-    own = [(at, count + at) for at in range(count)] if itself else []
-    pairs = tuple(sorted([*combinations(range(count), 2), *own], key=lambda pair: (pair[0], pair[1] % count)))
-    return checked_pairs(Mix(name, labels + labels[: len(own)], timeout_s, family, pairs))
+    twins = [(at, count + at) for at in range(count)] if itself else []
+    pairs = tuple(sorted([*combinations(range(count), 2), *twins], key=lambda pair: (pair[0], pair[1] % count)))
+    return checked_pairs(Mix(name, labels + labels[: len(twins)], timeout_s, family, pairs))
 
 
 def checked_pairs(mix: Mix) -> Mix:

@@ -39,7 +39,7 @@ def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], 
 
     `devices` are each tenant's. `in_memory`: temporary files are in memory.
     """
-    resources = {known[0] for label in labels if (known := level_of(label)) is not None}
+    resources = {level[0] for label in labels if (level := level_of(label)) is not None}
     if "disk" in resources and in_memory:
         return "temporary files lie in memory, where no disk is pressed: let BASE lie on one."
     if not resources.intersection(OF_DEVICES):

@@ -81,7 +81,7 @@ def _layers(file: Path) -> Iterator[Path]:
 
 def _items(module: ast.Module) -> Iterator[str]:
     """Yield the items that the classes of a module count (`item = "image"`)."""
-    for statement in (line for each in module.body if isinstance(each, ast.ClassDef) for line in each.body):
+    for statement in (line for node in module.body if isinstance(node, ast.ClassDef) for line in node.body):
         match statement:
             case ast.Assign([ast.Name("item")], ast.Constant(str(item))):
                 yield item

@@ -89,11 +89,11 @@ def _name(dollar: re.Match[str]) -> str | None:
     raise CotenantError(f"{wrong} in {quoted(dollar.string)}.", "Write $$ for a dollar sign.")
 
 
-def _check_known(name: str, text: str, known: Collection[str]) -> None:
-    if name not in known:
+def _check_known(name: str, text: str, names: Collection[str]) -> None:
+    if name not in names:
         raise CotenantError(
             f"unknown variable {quoted(name)} in {quoted(text)}.",
-            f"{did_you_mean(name, known)} Known are {', '.join(known)}.".strip(),
+            f"{did_you_mean(name, names)} Known are {', '.join(names)}.".strip(),
         )
 
 

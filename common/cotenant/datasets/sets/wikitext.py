@@ -29,9 +29,9 @@ _ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or
 
 def recipe(train: int, valid: int, test: int, vocabulary: int = VOCABULARY) -> Recipe:
     """Return the recipe of texts with this many tokens each, of so many words."""
-    counts, each = (train, valid, test), BYTES_PER_TOKEN if vocabulary == VOCABULARY else BYTES_PER_TOKEN_OF_MANY
+    counts, token_bytes = (train, valid, test), BYTES_PER_TOKEN if vocabulary == VOCABULARY else BYTES_PER_TOKEN_OF_MANY
     files = [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
-    return Recipe(round(sum(counts) * each), lambda: files)
+    return Recipe(round(sum(counts) * token_bytes), lambda: files)
 
 
 def content(file: File) -> Iterator[bytes]:

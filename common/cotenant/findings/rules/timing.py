@@ -128,7 +128,7 @@ def idle_load(record: Record) -> Finding | None:
     idle = {
         seen["tenant"]: work
         for seen in record.meters.get("beside", ())
-        for work in [WorkBeside(*(seen[each.name] for each in fields(WorkBeside)))]
+        for work in [WorkBeside(*(seen[field.name] for field in fields(WorkBeside)))]
         if work.own >= LEAST_WORK
         and work.beside < most_work * work.own
         and work.beside_s >= LEAST_BESIDE_S

@@ -290,7 +290,7 @@ class InCrowds(Design):
             logs = [*round_logs(sums)]
             if self.of_rates and together:
                 items, seconds = (
-                    sum(each) for each in zip(*((one.items, one.seconds) for one in together), strict=True)
+                    sum(column) for column in zip(*((one.items, one.seconds) for one in together), strict=True)
                 )
                 values[tenant] = math.log(items / seconds)
             elif logs and not self.of_rates:

@@ -100,12 +100,12 @@ def places(
 def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> Iterator[int]:
     """Yield the indices of blocks in which members meet, and for each the tenant's nearest one alone in its round, in
     the same slot."""
-    own = [(at, one.block) for at, one in enumerate(passed) if tenant in one.block.awake]
+    blocks = [(at, one.block) for at, one in enumerate(passed) if tenant in one.block.awake]
     alone: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for at, block in own:
+    for at, block in blocks:
         if block.kind == ONLY:
             alone[block.round, block.awake[tenant]].append(at)
-    for at, block in own:
+    for at, block in blocks:
         if block.kind != ONLY and block.awake.keys() == {*members}:
             yield at
             if turns := alone[block.round, block.awake[tenant]]:

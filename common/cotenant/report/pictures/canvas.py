@@ -126,8 +126,8 @@ def shares_axis(
     values: Iterable[float], inner: Interval = (0.9, 1.1), least: float = LEAST, most: float = MOST
 ) -> Interval:
     """Return the ends of an axis of shares that contains these values and `inner`, within `least` to `most`."""
-    known = [*values, *inner]
-    return max(least, min(known) - 0.02), min(most, max(known) + 0.02)
+    points = [*values, *inner]
+    return max(least, min(points) - 0.02), min(most, max(points) + 0.02)
 
 
 def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: Any) -> None:

@@ -60,7 +60,7 @@ class PlottedCurve(NamedTuple):
 
 def kept_curve(x: Sequence[float], kept: Sequence[Kept], style: CurveStyle, **more: Any) -> PlottedCurve:
     """Return the curve of kept shares, or similar measures, with their intervals."""
-    return PlottedCurve(x, [each.value for each in kept], [each.interval for each in kept], style, **more)
+    return PlottedCurve(x, [share.value for share in kept], [share.interval for share in kept], style, **more)
 
 
 class Scale(NamedTuple):
@@ -120,10 +120,10 @@ def _scale(axes: Axes, which: Literal["x", "y"], scale: Scale) -> None:
 
 def _curve(axes: Axes, curve: PlottedCurve) -> None:
     style, x = curve.style, np.asarray(curve.x, float)
-    known = [(float(at), ends) for at, ends in zip(x, curve.intervals, strict=False) if ends is not None]
-    spans = [ends for _, ends in known]
+    intervals = [(float(at), ends) for at, ends in zip(x, curve.intervals, strict=False) if ends is not None]
+    spans = [ends for _, ends in intervals]
     if curve.spread == "bars":
-        lines(axes, [(at, at) for at, _ in known], spans)
+        lines(axes, [(at, at) for at, _ in intervals], spans)
     elif curve.spread == "boxes":
         wide = [(at - 0.4, at + 0.4) for at in x]
         boxes(axes, wide, spans, facecolor=ACCENT, alpha=0.28)

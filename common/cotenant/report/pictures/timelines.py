@@ -61,15 +61,13 @@ def timelines_picture(
     axes.axvspan(*common, facecolor=WASH, linewidth=0)
     numbered = [*enumerate(timelines)]
     level = [(y, y) for y, _ in numbered]
-    lines(axes, [(each.start, each.end) for each in timelines], level, color=SOFT, linewidth=0.7)
-    lines(axes, [(each.ready, each.start) for each in timelines], level, color=SOFT, linewidth=1.0, linestyle=DOTTED)
+    lines(axes, [(row.start, row.end) for row in timelines], level, color=SOFT, linewidth=0.7)
+    lines(axes, [(row.ready, row.start) for row in timelines], level, color=SOFT, linewidth=1.0, linestyle=DOTTED)
     for kind, (share, style) in BOXES.items():
-        placed = [(y, box) for y, each in numbered for box in each.boxes.get(kind, ())]
+        placed = [(y, box) for y, row in numbered for box in row.boxes.get(kind, ())]
         half = HEIGHT * share / 2
         boxes(axes, [box for _, box in placed], [(y - half, y + half) for y, _ in placed], **style)
-    lines(
-        axes, [(each.ready, each.ready) for each in timelines], [(y - HEIGHT / 2, y + HEIGHT / 2) for y, _ in numbered]
-    )
+    lines(axes, [(row.ready, row.ready) for row in timelines], [(y - HEIGHT / 2, y + HEIGHT / 2) for y, _ in numbered])
     lines(axes, [ends] * len(numbered), [(y + 0.5, y + 0.5) for y, _ in numbered], color=LINE, linewidth=0.5)
     if cut:
         for y, _ in numbered:

@@ -72,9 +72,9 @@ def observations(
     return Picture(picture, f"Observations, in % of the median user's rate, {rate(whole(job))}", caption)
 
 
-def _level(estimate: Estimate, of: float) -> Mark:
-    ends = None if estimate.interval is None else (estimate.interval[0] / of, estimate.interval[1] / of)
-    return Mark(estimate.rate / of, ends, within=estimate.observations is not None)
+def _level(estimate: Estimate, base: float) -> Mark:
+    ends = None if estimate.interval is None else (estimate.interval[0] / base, estimate.interval[1] / base)
+    return Mark(estimate.rate / base, ends, within=estimate.observations is not None)
 
 
 def thinned(rates: Values, most: int) -> Values:
@@ -87,10 +87,10 @@ def thinned(rates: Values, most: int) -> Values:
 
 def _intervals(job: JobSummary) -> str:
     """Return whether the intervals of a job's tenants are over launches, rounds or observations."""
-    known = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
-    if not known:
+    estimates = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
+    if not estimates:
         return "No interval: too few launches and observations."
-    if known[0].observations is None:
+    if estimates[0].observations is None:
         return "Shaded: 95 % interval over launches."
     return "Dotted: 95 % interval of the median of this one launch's observations, which knows of no other launch."
 

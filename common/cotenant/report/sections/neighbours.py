@@ -88,11 +88,11 @@ def sharing(contents: PageContents) -> Section | None:
         return None
     details: list[Details] = []
     for (_, host, job, isolation), points in grouped(contents.shared, share.place_of).items():
-        known = [point for point in points if point["stp"] is not None]
-        if len(known) > 1:
+        rows = [point for point in points if point["stp"] is not None]
+        if len(rows) > 1:
             named = dict.fromkeys(point["mode"] for point in points)
             modes = {mode: min(at, len(SIGNS) - 1) for at, mode in enumerate(named)}
-            pictures = [_worth(known, modes, name, job, f"worth{len(details)}{name}") for name in MEASURES]
+            pictures = [_worth(rows, modes, name, job, f"worth{len(details)}{name}") for name in MEASURES]
             marks = ", ".join(f"{SIGNS[at]} {mode}" for mode, at in modes.items())
             title = f"{job} on {host}, isolation {isolation}"
             details.append(Details(title, [f"{marks}; {TURNS}."], pictures, small=True))

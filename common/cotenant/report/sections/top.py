@@ -60,15 +60,19 @@ def share_charts(summary: Summary) -> list[Picture]:
 def shares_chart(shares: Sequence[JobShares], name: str, width: float = DESK) -> Markup:
     """Return a row for each job in this order, the first on top; suspect jobs are hollow."""
     rows = [
-        ChartRow(of.job.label, _numbers(of), [mark_of(share, of.job.doubt is None) for share in of.shares.values()])
-        for of in shares
+        ChartRow(
+            entry.job.label,
+            _numbers(entry),
+            [mark_of(share, entry.job.doubt is None) for share in entry.shares.values()],
+        )
+        for entry in shares
     ]
     ends = shares_axis(end for row in rows for mark in row.marks for end in mark.ends)
     return rows_picture(rows, name, ends, height=0.165, width=width, at=[1])
 
 
-def _numbers(of: JobShares) -> str:
-    ratios = [100 * share.value for share in of.shares.values()]
+def _numbers(entry: JobShares) -> str:
+    ratios = [100 * share.value for share in entry.shares.values()]
     if len(ratios) > NAMED:
         return f"{min(ratios):.0f} .. {max(ratios):.0f} %"
     return " · ".join(f"{ratio:.0f}" for ratio in ratios) + " %"
@@ -90,5 +94,5 @@ def _words_of_shares(rows: Sequence[JobShares], mixed: bool) -> tuple[str, str]:
     if any(row.quick for row in rows):
         caption.append(QUICK.rstrip("."))
     over = "what it has alone" if len(equal) < len(rows) else "an equal share"
-    each = "Beside copies of its own job: each" if mixed else "Each"
-    return f"{each} user's rate over {over}", f"{'; '.join(caption)}."
+    subject = "Beside copies of its own job: each" if mixed else "Each"
+    return f"{subject} user's rate over {over}", f"{'; '.join(caption)}."
