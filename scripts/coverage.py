@@ -32,7 +32,7 @@ from cotenant.results.launches import LaunchRecords  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
 from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals  # noqa: E402
 from cotenant.stats.hosts import host_rates  # noqa: E402
-from cotenant.stats.interference import log_ratios, mean_kept, ratio  # noqa: E402
+from cotenant.stats.interference import log_ratios, mean_kept, rate_ratio  # noqa: E402
 from cotenant.stats.kept import BlockSum, Kept, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
@@ -95,7 +95,7 @@ def share_interval(draw: Draw, s: float, _: float) -> bool:
     """Three uids; the two launches of a uid share a state of the machine."""
     state = rates(draw, 3, 0.05)
     sides = [dict(enumerate(np.multiply(state, rates(draw, 3, s)).tolist())) for _ in range(2)]
-    found = ratio(*sides)
+    found = rate_ratio(*sides)
     return found is not None and found.interval is not None and found.interval[0] <= 1 <= found.interval[1]
 
 
@@ -166,7 +166,7 @@ def false_claim(draw: Draw, s: float, _: float) -> bool:
 def mean_over_jobs(draw: Draw, s: float, _: float) -> bool:
     """Sixteen jobs that keep 0.9 with a spread of 5 % between them, each launched once together and once alone."""
     sides = [({0: 0.9 * rates(draw, 1, 0.05)[0] * rates(draw, 1, s)[0]}, {0: rates(draw, 1, s)[0]}) for _ in range(16)]
-    found = mean_kept((ratio(*each), log_ratios(*each)) for each in sides)
+    found = mean_kept((rate_ratio(*each), log_ratios(*each)) for each in sides)
     return found is not None and found.interval is not None and found.interval[0] <= 0.9 <= found.interval[1]
 
 

@@ -25,7 +25,6 @@ from cotenant.bench.images import (
     Paths,
     class_folders,
     crops_by_nvjpeg,
-    decode,
     encoded,
     fastest,
     files_and_labels,
@@ -33,6 +32,7 @@ from cotenant.bench.images import (
     middle_square,
     random_box,
     times_ms,
+    whole_image,
 )
 from cotenant.bench.loader import loader
 from cotenant.bench.outcome import UnsupportedError, outcome_of
@@ -99,7 +99,7 @@ def jpeg(path: Path) -> bytes:
     return path.read_bytes()
 
 
-READERS = {name: lambda path, crop=crop: crop(path, 8) for name, crop in DECODERS.items()} | {"whole": decode}
+READERS = {name: lambda path, crop=crop: crop(path, 8) for name, crop in DECODERS.items()} | {"whole": whole_image}
 
 
 @pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
@@ -227,7 +227,7 @@ def test_every_kind_of_image_becomes_rgb_bytes(mode: str, tmp_path: Path) -> Non
         Image.fromarray(np.full((40, 50), 40_000, np.uint16)).save(path)
     else:
         Image.new("L", (50, 40), 156).convert("RGB").convert(mode).save(path, quality=95)
-    image = decode(str(path))
+    image = whole_image(str(path))
     assert (image.shape, image.dtype) == ((3, 40, 50), torch.uint8)
     assert 152 <= image.float().mean() <= 160
     for crop in DECODERS.values():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from bench.forked import forked
-from cotenant.bench.parallel import described
+from cotenant.bench.parallel import described_form
 from cotenant.bench.world import World
 
 FORMS: dict[str, tuple[Any, ...]] = {
@@ -56,7 +56,7 @@ def test_gradients_of_all_ranks_are_those_of_one_process(tmp_path: Path) -> None
     for rank in range(RANKS):
         found = torch.load(tmp_path / f"rank{rank}")
         for name, form in FORMS.items():
-            assert described(*form) == name
+            assert described_form(*form) == name
             differences = [(one - other).abs().max().item() for one, other in zip(found[name], alone, strict=True)]
             if form[1] == "none":
                 assert max(differences) < 1e-6, (name, rank, differences)

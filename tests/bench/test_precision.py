@@ -18,7 +18,7 @@ from torch import nn
 from bench.small import Small
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.device import Device
-from cotenant.bench.observed import FlopCount, described
+from cotenant.bench.observed import FlopCount, described_optimizer
 from cotenant.bench.optimizers import fused
 from cotenant.bench.precision import MasterWeights, Precision, asked_precision, set_precision
 from cotenant.errors import CotenantError
@@ -367,7 +367,7 @@ def test_norms_are_stepped_themselves() -> None:
     assert stepped[2] is model[1].weight
     assert {parameter.dtype for parameter in stepped} == {torch.float32}
     (plain,) = told("torch", "SGD")
-    assert described(optimizer, precision) == plain | {"fused": False, "weights": "fp16", "parameters": 28}
+    assert described_optimizer(optimizer, precision) == plain | {"fused": False, "weights": "fp16", "parameters": 28}
 
 
 def test_a_weight_without_a_gradient_is_left_alone() -> None:
@@ -433,7 +433,7 @@ def weights() -> list[torch.Tensor]:
 def made(device: Device, precision: Precision = PLAIN) -> list[dict[str, Any]]:
     adam = fused("Adam", weights(), device, precision, lr=1e-3, betas=(0.5, 0.9), eps=1e-5)
     sgd = fused("SGD", weights(), device, precision, lr=0.1, momentum=0.9, weight_decay=1e-4)
-    return [described(one, precision) for one in (adam, sgd)]
+    return [described_optimizer(one, precision) for one in (adam, sgd)]
 
 
 def told(package: str, *names: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 
 from cotenant.bench.meeting import BACKEND, HostsRendezvous
-from cotenant.bench.ranks import launcher_flags, ranks_of
+from cotenant.bench.ranks import launcher_flags, number_of_ranks
 from cotenant.launch.environment import free_ports, node_variables
 from patience import HANG_S
 
@@ -49,7 +49,7 @@ def test_processes_are_as_many_as_devices(words: str, environ: dict[str, str], s
         assert seen is not None
         return seen
 
-    assert ranks_of(shlex.split(words), environ, count) == ranks
+    assert number_of_ranks(shlex.split(words), environ, count) == ranks
 
 
 def test_ranks_meet_at_the_address_the_runner_gives() -> None:

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from commands.calling import Capture, call
 from cotenant.cli import main
 from cotenant.results.columns import schema
-from cotenant.results.exports import write
+from cotenant.results.exports import write_rows
 from cotenant.results.read import read_records, read_tables
-from cotenant.results.record import encode
+from cotenant.results.record import encode_record
 from cotenant.results.table import Table
 from report.making import BUSY, launch, lost, power, scaling
 
@@ -44,7 +44,7 @@ ODD = st.one_of(
 def sample() -> list[dict[str, Any]]:
     records = [*launch("vae", 0, meters=power([300, 200]), findings=(BUSY,)), *launch("vae", 1)]
     records += [*lost("vae", 2), scaling(1), scaling(2)]
-    return [json.loads(encode(one)) for one in records]
+    return [json.loads(encode_record(one)) for one in records]
 
 
 WHOLE = [json.dumps(one).encode() for one in sample()]
@@ -56,7 +56,7 @@ def exported_lines() -> list[bytes]:
             (Path(directory) / f"{number}.json").write_bytes(content)
         frames = (one.frame for one in read_tables([Path(directory)]) if isinstance(one, Table))
         path = Path(directory, "rows.jsonl")
-        write(frames, schema(), path, "jsonl")
+        write_rows(frames, schema(), path, "jsonl")
         return path.read_bytes().splitlines()
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, check_refusals, write
 from cotenant.checkout import CHECKOUT
-from cotenant.commands.other_work import other_works
+from cotenant.commands.other_work import other_arguments
 from cotenant.commands.records import expected_jobs
 from cotenant.results.read import read_records
 from cotenant.results.store import write_record
@@ -191,7 +191,7 @@ def differing(place: Path, extra: tuple[str, ...], before: tuple[str, ...] = ())
         program = str(CHECKOUT / "tasks" / job.cmd)
         command = [*before, program, *arguments(cell, variables, extra, seed=100)]
         write(place, launch(job.name, tenants=1, place={"command": command}))
-    return other_works(Rows.all(read_records([place]).table))
+    return other_arguments(Rows.all(read_records([place]).table))
 
 
 @pytest.mark.parametrize("before", [(), ENGINE])

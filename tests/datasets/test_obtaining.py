@@ -11,7 +11,7 @@ import pytest
 from cotenant.datasets import disk
 from cotenant.datasets import real as real_sets
 from cotenant.datasets.dataset import read_manifest
-from cotenant.datasets.obtain import needed_bytes, obtain
+from cotenant.datasets.obtain import added_bytes, obtain
 from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.mnist import DATASET, recipe
 from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
@@ -164,13 +164,13 @@ def test_two_gigabytes_are_the_most_unasked(real, server):
     assert "mnist (real, all) writes 3.0 GB below" in str(caught.value)
     assert "no more than 2.0 GB are written without being asked. Ask with --size full" in str(caught.value)
     assert "USE_VALIDATION=1 takes the smaller half." in str(caught.value)
-    assert needed_bytes(sized(real())) == 0
-    assert needed_bytes(sized(real(size="full"))) > 3_000_000_000
+    assert added_bytes(sized(real())) == 0
+    assert added_bytes(sized(real(size="full"))) > 3_000_000_000
     assert not real().root.exists()
     assert server.requests == []
     obtain(sized(real(size="full")))
     assert real().folder.is_dir()
-    assert needed_bytes(sized(real(size="full"))) == 0
+    assert added_bytes(sized(real(size="full"))) == 0
 
 
 def test_too_small_a_disk_is_found_before_writing(real, server, monkeypatch):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.exec.optimizer import Optimizers, RowCounter, count_rows, rows_of
+from cotenant.exec.optimizer import Optimizers, RowCounter, batch_length, count_rows
 from cotenant.exec.settings import Settings
 
 TRAINING, VALIDATION = object(), object()
@@ -30,7 +30,7 @@ def tensor(*shape: int) -> Any:
     ],
 )
 def test_rows_are_the_length_of_the_first_tensor(batch: Any, rows: int) -> None:
-    assert rows_of(batch) == rows
+    assert batch_length(batch) == rows
 
 
 def test_the_batches_of_one_step_add_up() -> None:

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from cotenant.finding import Finding, error, info, warning
-from cotenant.findings import RecordRule, declared, record_rule
+from cotenant.findings import RecordRule, declared_in, record_rule
 from cotenant.findings.checks import CHECKS
 from cotenant.findings.listing import PACKAGE, ListedFinding, entries, made_in
 from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES, findings_of
@@ -57,7 +57,7 @@ def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     file = ModuleType("cotenant.findings.rules.oddities")
     vars(file).update(record_rule=record_rule, error=error, warning=warning, info=info)
     exec(NEW_RULE, vars(file) | {"sentence_of": lambda record: "Said elsewhere."}, vars(file))
-    for rule in declared(RecordRule, [file]):
+    for rule in declared_in(RecordRule, [file]):
         monkeypatch.setitem(RECORD_RULES, rule.name, rule)
     made = {finding.rule: finding for finding in findings_of(a_record())}
     assert made["odd_seed"] == Finding("odd_seed", "warning", "100 is odd.", "See why.")

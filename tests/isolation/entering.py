@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from cotenant.isolation.backend import SliceEntry
-from cotenant.isolation.entry import start
+from cotenant.isolation.entry import start_entry
 from cotenant.isolation.slice import Slice
 from cotenant.procfs import start_ticks
 from patience import HANG_S
@@ -88,7 +88,7 @@ def started(entry: SliceEntry, *command: object, environment: dict[str, str] | N
     with ours, os.fdopen(read) as output:
         with theirs, os.fdopen(write) as printed:
             line = [shutil.which(program) or program, *words]
-            process = start(entry, theirs.fileno(), printed.fileno(), line, environment or dict(os.environ))
+            process = start_entry(entry, theirs.fileno(), printed.fileno(), line, environment or dict(os.environ))
         try:
             yield Entering(process, ours, output)
         finally:

@@ -168,10 +168,10 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
 
 def test_what_cannot_be_started_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotIsolatedError, match="no user can be started: illegal environment variable name"):
-        product.start(FREE, 0, 1, ["/bin/true"], {"A=B": "c"})
+        product.start_entry(FREE, 0, 1, ["/bin/true"], {"A=B": "c"})
     monkeypatch.setattr(sys, "executable", "/none/python")
     with pytest.raises(NotIsolatedError, match=r"no user can be started: .*'/none/python'"):
-        product.start(FREE, 0, 1, ["/bin/true"], {})
+        product.start_entry(FREE, 0, 1, ["/bin/true"], {})
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.leftovers import clear
+from cotenant.isolation.leftovers import clear_slices
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slices import CgroupBackend
 from isolation.entering import slice_of
@@ -89,7 +89,7 @@ def test_every_refusal_is_a_sentence_or_a_named_loss(
                 if path.name == "t0":
                     path.rmdir()
             continue
-        clear(backend.location(), str(RunName()))
+        clear_slices(backend.location(), str(RunName()))
         assert kernel.directories() == [], failed
         assert not isinstance(kernel, FakeV2) or kernel.place_of(os.getpid()) == [kernel.own], failed
 
@@ -124,7 +124,7 @@ def test_every_refusal_during_cleanup_is_explained_or_harmless(
             left = [file for file in inside if file.exists()]
             assert not (any(file.read_text().strip() for file in left) if phase == "kill" else left), failed
         for name in (run, RunName()):
-            clear(backend.location(), str(name))
+            clear_slices(backend.location(), str(name))
         assert kernel.directories() == [], failed
 
 

@@ -11,7 +11,7 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.isolation import v2tree
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.leftovers import clear
+from cotenant.isolation.leftovers import clear_slices
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slices import CgroupBackend
 from cotenant.isolation.v2 import V2
@@ -225,9 +225,9 @@ def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
     backend = v2_kernel.opened()
     backend.create(PLANNED)
     location = backend.location()
-    clear(location, str(RunName()))
+    clear_slices(location, str(RunName()))
     assert is_as_before(v2_kernel)
-    clear(location, str(RunName()))
+    clear_slices(location, str(RunName()))
 
 
 def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -> None:
@@ -246,7 +246,7 @@ def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -
 def test_all_slices_are_killed_before_the_first_wait(v2_kernel: FakeV2) -> None:
     backend, _ = two_inhabited(v2_kernel)
     v2_kernel.calls.clear()
-    clear(backend.location(), v2_kernel.run.name)
+    clear_slices(backend.location(), v2_kernel.run.name)
     files = [call.rpartition("/")[2] for call in v2_kernel.calls if call.startswith("open")]
     assert files[:2] == ["cgroup.kill"] * 2
     assert "cgroup.kill" not in files[2:]
@@ -267,7 +267,7 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
 
     monkeypatch.setattr(os, "kill", killed)
     with pytest.raises(NotIsolatedError, match=rf"processes {immortal} in {first} cannot be killed"):
-        clear(backend.location(), v2_kernel.run.name)
+        clear_slices(backend.location(), v2_kernel.run.name)
     assert (second / "cgroup.procs").read_text().strip() == ""
 
 

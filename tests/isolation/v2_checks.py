@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "common"), str(ROOT / "tests")]
 
 from cotenant.isolation.backend import NotIsolatedError  # noqa: E402
 from cotenant.isolation.group import V2Group  # noqa: E402
-from cotenant.isolation.leftovers import clear, thaw  # noqa: E402
+from cotenant.isolation.leftovers import clear_slices, thaw  # noqa: E402
 from cotenant.isolation.runs import RunName  # noqa: E402
 from cotenant.isolation.slice import Slice  # noqa: E402
 from cotenant.isolation.slices import PIDS_MAX, CgroupBackend, CgroupSlice  # noqa: E402
@@ -151,7 +151,7 @@ def the_reaper_clears_a_run(backend: CgroupBackend, pair: Pair) -> None:
     live = backend.create(pair[0])
     with started(live.entry, "sleep", "1000") as shim:
         assert shim.says() == "in"
-        clear(backend.location(), str(RunName()))
+        clear_slices(backend.location(), str(RunName()))
         assert shim.result()[0] == -signal.SIGKILL
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
+from cotenant.launch.outcome import LaunchResult, TenantResult, refused_word
 from tenants.suites import Suites, job, script
 
 POLYNOME = "regression/polynome/pytorch/run.sh"
@@ -73,4 +73,4 @@ def test_a_refusal_names_a_typed_word(typed: str, message: str, named: bool) -> 
     for refused in (True, False):
         tenant = TenantResult(None, "failed", message, refused=refused)  # type: ignore[arg-type]
         result = LaunchResult((tenant,), None, None)  # type: ignore[arg-type]
-        assert refusal(result, typed.split()) == (message if named and refused else "")
+        assert refused_word(result, typed.split()) == (message if named and refused else "")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cotenant.machine.accelerators import peak_of, peaks, select
+from cotenant.machine.accelerators import peak_of, peaks, visible_positions
 
 UUIDS = ("GPU-aaaa-1", "GPU-aabb-2", "GPU-cccc-3", "GPU-dddd-4")
 
@@ -25,7 +25,7 @@ NOTHING = ("", "-1", "1,1", "0,1,0", "none", "NoDevFiles", "GPU-aa", "GPU-cccc-3
 
 def test_select() -> None:
     for value, chosen in (CHOSEN | dict.fromkeys(NOTHING, ())).items():
-        assert select(value, UUIDS) == chosen, value
+        assert visible_positions(value, UUIDS) == chosen, value
 
 
 PEAKS = {

@@ -10,7 +10,15 @@ from cotenant.commands.on_ray import as_node_0
 from cotenant.commands.suite_options import cluster_flags
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
-from cotenant.nodes.cluster import Cluster, ClusterFlags, cluster_of, interface_towards, launcher_of, needs_srun, parsed
+from cotenant.nodes.cluster import (
+    Cluster,
+    ClusterFlags,
+    cluster_of,
+    interface_towards,
+    launcher_of,
+    needs_srun,
+    parsed_endpoint,
+)
 
 HERE = "127.0.0.1"
 POD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": "23456"}
@@ -74,9 +82,9 @@ def test_what_cannot_be_is_a_sentence_with_its_remedy() -> None:
 
 def test_endpoints_and_the_interface_towards_one() -> None:
     there = {"a:1": ("a", 1), "a": ("a", 29400), "[fd00::1]:9": ("fd00::1", 9), "[fd00::1]": ("fd00::1", 29400)}
-    assert {text: parsed(text) for text in there} == there
+    assert {text: parsed_endpoint(text) for text in there} == there
     for host in ("a", "fd00::1"):
-        assert parsed(Cluster(2, 0, host, 9).endpoint) == (host, 9)
+        assert parsed_endpoint(Cluster(2, 0, host, 9).endpoint) == (host, 9)
     assert interface_towards(HERE) == "lo"
 
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from commands.calling import Capture, call
 from cotenant.errors import CotenantError
 from cotenant.findings.rules import with_findings
-from cotenant.proof.archive import MANIFEST, make_archive, packed, unpack
+from cotenant.proof.archive import MANIFEST, make_archive, packed, unpacked
 from cotenant.proof.verify import checks_of
 from cotenant.results.journal import FILE, Journal, Launched, Started, append, read_journal
 from cotenant.results.record import Record
@@ -75,11 +75,11 @@ def met(records: list[Record]) -> list[Record]:
 
 
 def wrong(archive: Path) -> dict[str, tuple[str, ...]]:
-    return {check.name: check.wrong for check in checks_of(*unpack(archive)) if check.wrong}
+    return {check.name: check.wrong for check in checks_of(*unpacked(archive)) if check.wrong}
 
 
 def test_it_holds_what_the_suite_left(suite: Path) -> None:
-    _, members = unpack(suite / "run.tar.zst")
+    _, members = unpacked(suite / "run.tar.zst")
     assert members.keys() == {
         FILE,
         "summary.txt",
@@ -87,7 +87,7 @@ def test_it_holds_what_the_suite_left(suite: Path) -> None:
         *(path.name for path in suite.glob("baselines.*.json")),
     }
     assert wrong(suite / "run.tar.zst") == {}
-    notes = {check.name: check.note for check in checks_of(*unpack(suite / "run.tar.zst"))}
+    notes = {check.name: check.note for check in checks_of(*unpacked(suite / "run.tar.zst"))}
     assert notes == {"hashes": "", "journal": "Announced, and never finished: ssd (repetition 0).", "numbers": ""}
 
 
@@ -97,7 +97,7 @@ def test_a_changed_byte_is_refused_unless_all_content_is_whole(suite: Path, data
     content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     changed = suite / "changed.tar.zst"
     changed.write_bytes(content)
-    assert refusal(changed) or unpack(changed) == unpack(suite / "run.tar.zst")
+    assert refusal(changed) or unpacked(changed) == unpacked(suite / "run.tar.zst")
 
 
 def test_an_archive_that_was_cut_off_is_refused(suite: Path, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def refusal(archive: Path) -> str:
 
 
 def test_members_are_held_against_the_manifest(suite: Path, tmp_path: Path, capsys: Capture) -> None:
-    manifest, members = unpack(suite / "run.tar.zst")
+    manifest, members = unpacked(suite / "run.tar.zst")
     gone = {name: content for name, content in members.items() if name != "summary.txt"}
     for changed, sentence in (
         (gone, "summary.txt is missing."),
@@ -129,7 +129,7 @@ def test_members_are_held_against_the_manifest(suite: Path, tmp_path: Path, caps
 
 
 def test_a_file_that_is_no_archive_is_refused_with_a_sentence(suite: Path, tmp_path: Path) -> None:
-    _, members = unpack(suite / "run.tar.zst")
+    _, members = unpacked(suite / "run.tar.zst")
     link = tarfile.TarInfo("summary.txt")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     contents = {
@@ -144,19 +144,19 @@ def test_a_file_that_is_no_archive_is_refused_with_a_sentence(suite: Path, tmp_p
         path = tmp_path / "wrong.tar.zst"
         path.write_bytes(content)
         with pytest.raises(CotenantError, match="is no archive, or a damaged one: "):
-            pytest.fail(f"{name}: {unpack(path)}")
+            pytest.fail(f"{name}: {unpacked(path)}")
 
 
 def test_an_archive_of_frames_with_a_hash_behind_them_is_read(suite: Path, tmp_path: Path) -> None:
     """Version 0.1 wrote each member as a frame, and the hash of them all as a frame that is skipped."""
-    manifest, members = unpack(suite / "run.tar.zst")
+    manifest, members = unpacked(suite / "run.tar.zst")
     with zstandard.open(suite / "run.tar.zst", "rb") as plain:
         content = plain.read()
     frames = [zstandard.compress(content[at : at + 512]) for at in range(0, len(content), 512)]
     skipped = (0x184D2A50).to_bytes(4, "little") + (64).to_bytes(4, "little") + b"0" * 64
     old = tmp_path / "old.tar.zst"
     old.write_bytes(b"".join(frames) + skipped)
-    assert unpack(old) == (manifest, members)
+    assert unpacked(old) == (manifest, members)
 
 
 def test_an_edited_record_with_renewed_hashes_is_caught(suite: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def edited(path: Path, **changes: Any) -> bytes:
 
 def forge(suite: Path, folder: Path, changes: dict[str, bytes | None], head: str | None = None) -> Path:
     """Write an archive with changed members and recomputed hashes; `head`: the hash of the journal's last line."""
-    made, archived = unpack(suite / "run.tar.zst")
+    made, archived = unpacked(suite / "run.tar.zst")
     members = {name: content for name, content in {**archived, **changes}.items() if content is not None}
     digests = {name: sha256(content).hexdigest() for name, content in members.items()}
     manifest = replace(made, members=digests, journal_head=made.journal_head if head is None else head)

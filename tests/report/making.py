@@ -23,7 +23,7 @@ from cotenant.report.view import View
 from cotenant.results.columns import schema
 from cotenant.results.rates import kept_by_blocks
 from cotenant.results.read import read_records
-from cotenant.results.record import Observed, Record, encode
+from cotenant.results.record import Observed, Record, encode_record
 from cotenant.results.table import Rows, Table, table_of_rows
 from cotenant.stats.kept import Kept
 from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
@@ -39,7 +39,7 @@ def table(records: Sequence[Record | dict[str, Any]]) -> Table:
     """Write records, or their fields, to files that stay until the tests end, and return the table read from them."""
     place = Path(tempfile.mkdtemp(dir=FILES.name))
     for number, record in enumerate(records):
-        content = encode(record) if isinstance(record, Record) else json.dumps(record).encode()
+        content = encode_record(record) if isinstance(record, Record) else json.dumps(record).encode()
         (place / f"{number:06}.json").write_bytes(content)
     return read_records([place]).table
 
@@ -50,7 +50,7 @@ def exported(records: Sequence[Record]) -> Table:
 
 
 def fields_of(record: Record) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.json.decode(encode(record))
+    fields: dict[str, Any] = msgspec.json.decode(encode_record(record))
     return fields
 
 

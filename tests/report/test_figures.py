@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from commands.calling import write
 from cotenant.cli import main
-from cotenant.report.figures import PRINTED, file_name, job_names
+from cotenant.report.figures import PRINTED, chart_file_name, job_names
 from report.making import launch
 
 
@@ -33,16 +33,16 @@ def test_charts_are_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:
-    assert file_name("j1t", ["vae", "../x/y"]) == "x-y-timeline"
-    assert (file_name("j0h2", ["vae"]), file_name("shares10", [])) == ("vae-h2", "shares10")
+    assert chart_file_name("j1t", ["vae", "../x/y"]) == "x-y-timeline"
+    assert (chart_file_name("j0h2", ["vae"]), chart_file_name("shares10", [])) == ("vae-h2", "shares10")
     # A job on two hosts has charts of two names.
     labels = [("vae", "one"), ("vae", "two"), ("wlm", "one"), ("a b", "one"), ("a/b", "one")]
     jobs: Any = [SimpleNamespace(label=label, suite="cpu", host=host) for label, host in labels]
     names = job_names(jobs)
     assert names[:3] == ["vae-cpu-one", "vae-cpu-two", "wlm"]
-    assert len({file_name(f"j{index}t", names) for index in range(len(jobs))}) == len(jobs)
+    assert len({chart_file_name(f"j{index}t", names) for index in range(len(jobs))}) == len(jobs)
     # Names of mixes grow with their users.
     mixes: Any = [SimpleNamespace(label=f"{'日' * 99}{job}", suite="", host="") for job in ("vae", "wlm")]
-    files = {f"{file_name(f'j{index}s', job_names(mixes))}.svg" for index in range(2)}
+    files = {f"{chart_file_name(f'j{index}s', job_names(mixes))}.svg" for index in range(2)}
     assert len(files) == 2
     assert max(len(file.encode()) for file in files) <= 255

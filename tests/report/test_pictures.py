@@ -28,7 +28,7 @@ from cotenant.report.sections.job_pictures import (
 from cotenant.report.sections.tables import over_launches, speedup_curves
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Drawn, MeterSpread, Spans
-from cotenant.results.read import drawn
+from cotenant.results.read import read_drawn
 from cotenant.results.table import Rows
 from report.making import launch, scaling, summary_of, table
 
@@ -115,7 +115,7 @@ def test_a_picture_is_xml_with_one_dot_per_observation() -> None:
 
 def test_the_timeline_has_a_box_for_every_observation() -> None:
     rows = Rows.all(table(launch("vae", 0, 3)))
-    found = newest_launch(rows, drawn(rows), 0, "t")
+    found = newest_launch(rows, read_drawn(rows), 0, "t")
     assert found is not None
     assert "Each box" not in found.caption
     text = found.svg

@@ -16,7 +16,7 @@ from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import Policy, plan, tenants_by_default
 from cotenant.isolation.unenforced import Affinity
 from cotenant.machine.topology import Machine, discover
-from cotenant.report.plan_picture import name_of, print_plan
+from cotenant.report.plan_picture import letters_of, print_plan
 from golden import check_golden
 from machine import fleet
 from machine.fakehost import node
@@ -75,7 +75,7 @@ def test_the_plan_picture_fits_and_shows_every_tenant(tmp_path: Path, host: Host
     idle = sum(not tenants for box in shown["boxes"] for core in box["cores"] for tenants in core["tenants"])
     assert cells.count("-") == idle
     for tenant in shown["tenants"]:
-        name = name_of(tenant["tenant"], len(shown["tenants"]))
+        name = letters_of(tenant["tenant"], len(shown["tenants"]))
         assert cells.count(name) == tenant["processor_total"]
         assert any(line.split()[:2] == [name, str(tenant["tenant"])] for line in lines)
 
@@ -131,6 +131,6 @@ def test_findings_come_with_their_remedies_and_the_worst_first(tmp_path: Path) -
 
 def test_names() -> None:
     pairs = ((0, 2), (51, 52), (0, 53), (52, 53), (519, 520), (520, 521), (None, 2), (None, 60))
-    assert [name_of(*pair) for pair in pairs] == ["A", "z", "A0", "F2", "z9", "F20", "-", "--"]
+    assert [letters_of(*pair) for pair in pairs] == ["A", "z", "A0", "F2", "z9", "F20", "-", "--"]
     for total in (1, 52, 53, 400):
-        assert len({name_of(tenant, total) for tenant in range(total)}) == total
+        assert len({letters_of(tenant, total) for tenant in range(total)}) == total

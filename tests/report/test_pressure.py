@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.report.jobs import jobs_view
-from cotenant.report.pressure import PressureCurve, pressure_curves, pressure_view, words_of
+from cotenant.report.pressure import PressureCurve, curve_text, pressure_curves, pressure_view
 from cotenant.report.suite_end import suite_views
 from cotenant.results.record import Record
 from report.making import LEVELS, UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
@@ -34,7 +34,7 @@ def test_pairs_of_a_job_and_each_neighbour_level_form_a_curve() -> None:
     assert [(point.kept.n, point.kept.over) for point in points] == [(20, "rounds")] * 4
     assert found.curve.hinge.knee == pytest.approx(2.5, abs=0.2)
     assert found.curve.hinge.slope == pytest.approx(0.04, abs=0.002)
-    assert words_of(found) == ("vae beside dram (v1): beyond 2.500 GB/s it loses 4 % of its rate with each GB/s.")
+    assert curve_text(found) == ("vae beside dram (v1): beyond 2.500 GB/s it loses 4 % of its rate with each GB/s.")
 
 
 def test_what_is_kept_is_over_launches_where_there_are_three() -> None:
@@ -62,7 +62,7 @@ def test_levels_under_another_torch_version_are_another_curve() -> None:
     newer = [replace(record, start_time="2027-01-01T00:00:00+00:00", machine=new) for record in records[:2]]
     found = curves([*newer, *(replace(record, machine=old) for record in records[2:])])
     assert [[point.level for point in each.points] for each in found] == [[50, 75, 100], [25]]
-    begin = [words_of(each).partition(": ")[0] for each in found]
+    begin = [curve_text(each).partition(": ")[0] for each in found]
     assert begin == [f"vae beside dram (v1; software {version})" for version in ("2.3", "2.4")]
 
 
@@ -96,22 +96,24 @@ def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
 
 def test_sentences_for_what_is_no_loss_and_no_curve() -> None:
     (flat,) = curves(beside_dram(kept=(1, 1, 1, 1)))
-    assert "no loss is shown up to 10.00 GB/s (no interval lies below 1)" in words_of(flat)
+    assert "no loss is shown up to 10.00 GB/s (no interval lies below 1)" in curve_text(flat)
     (between,) = curves(beside_dram(kept=(1, 0.9, 0.8, 1)))
-    assert words_of(between) == (
+    assert curve_text(between) == (
         "vae beside dram (v1): a loss is shown at 50 %, 75 %; none at 100 % (10.00 GB/s): more launches settle it."
     )
     (few,) = curves(beside_dram(rounds=2))
-    assert "(there is no interval yet)" in words_of(few)
+    assert "(there is no interval yet)" in curve_text(few)
     (none,) = curves([replace(record, kept=None) for record in beside_dram()])
     assert none.curve is None
-    assert "nothing is known of it at any level" in words_of(none)
+    assert "nothing is known of it at any level" in curve_text(none)
     assert len(pressure_view([none]).frame) == 0
 
 
 def test_unreached_pressure_and_dead_neighbours_are_named(tmp_path: Path, capsys: Capture) -> None:
     low, high = beside_dram()[:2], beside_dram(full=4.0)[6:]
-    assert words_of(curves([*low, *high])[0]).endswith("Not reached: 100 %; the neighbour got no more than 4.000 GB/s.")
+    assert curve_text(curves([*low, *high])[0]).endswith(
+        "Not reached: 100 %; the neighbour got no more than 4.000 GB/s."
+    )
     died = [replace(record, comparable=False) for record in beside_dram(job="wlm")]
     died[1] = replace(died[1], completed=False, outcome="failed", message="It died.", statistics=None)
     _, printed, errors = call(capsys, "report", write(tmp_path, [*beside_dram(), *died]), "--table", "pressure")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotenant.report.progress import PlainView, Planned, Progress, duration_words, tenant_rates, verdict
+from cotenant.report.progress import PlainView, Planned, Progress, duration_words, rates_text, verdict_text
 from report.making import BUSY, launch, lost, solo
 from results.made import T0_NS
 
@@ -17,13 +17,13 @@ CUT = [record for record in lost("x", 0) if record.outcome == "aborted"]
 
 def test_verdicts_rates_and_durations() -> None:
     launches = launch("vae"), launch("vae", findings=(BUSY,)), launch("wlm", **INVALID), lost("x", 0), CUT
-    assert [*map(verdict, launches)] == ["clean", "suspect", "INVALID", "out_of_memory", "aborted"]
-    assert tenant_rates(launches[0]) == "7688 + 7604 image/s"
-    assert [*map(tenant_rates, (*launches[2:], []))] == ["-"] * 4
-    assert tenant_rates(launch("vae", 0, 8)) == "7178-7688 image/s"
+    assert [*map(verdict_text, launches)] == ["clean", "suspect", "INVALID", "out_of_memory", "aborted"]
+    assert rates_text(launches[0]) == "7688 + 7604 image/s"
+    assert [*map(rates_text, (*launches[2:], []))] == ["-"] * 4
+    assert rates_text(launch("vae", 0, 8)) == "7178-7688 image/s"
     of_pairs = [*launch("vae", 0, 8), msgspec.structs.replace(launch("vae", 0)[0], unit="token")]
-    assert tenant_rates(of_pairs) == "9 rates"
-    assert tenant_rates(of_pairs[-2:]) == "7178 image/s + 7688 token/s"
+    assert rates_text(of_pairs) == "9 rates"
+    assert rates_text(of_pairs[-2:]) == "7178 image/s + 7688 token/s"
     words = {0.4: "0 s", 16.2: "16 s", 599: "599 s", 600: "10 min", 7199: "120 min", 8640: "2.4 h"}
     assert {seconds: duration_words(seconds) for seconds in words} == words
 

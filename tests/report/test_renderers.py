@@ -13,7 +13,7 @@ import pytest
 from cotenant.frames import pl
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_view
 from cotenant.report.renderers import as_csv, as_json, html, markdown, terminal
-from cotenant.report.view import Cell, Column, Row, RowGroup, View, measured, with_ends
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, measurement, with_ends
 from cotenant.stats.verdict import Verdict
 from report.making import printed, rows_of
 
@@ -23,7 +23,7 @@ COLUMNS = (
     Column("suite", left=True, seen="files"),
     Column("job", left=True),
     Column("group", left=True),
-    *measured("rate", ("rate", "rate_low", "rate_high", "launches"), "{}L".format),
+    *measurement("rate", ("rate", "rate_low", "rate_high", "launches"), "{}L".format),
     Column("load", show="{} %".format),
     Column("MFU", optional=True),
     Column("", "bar", left=True, seen="screens"),
@@ -195,7 +195,7 @@ def test_an_absent_value_is_a_dash_and_an_absent_field_blank() -> None:
 
 
 def test_what_is_too_little_for_an_interval_says_so() -> None:
-    columns = measured("rate", ("rate", "low", "high", "n"), "{}L".format, once=lambda n: n == 1)
+    columns = measurement("rate", ("rate", "low", "high", "n"), "{}L".format, once=lambda n: n == 1)
     row: Row = {"rate": 5.0, "low": None, "high": None, "n": 2}
     assert [column.cell(row).text for column in columns] == ["5.000", "too few runs", "2L"]
     assert columns[1].cell({**row, "n": 1}).text == "measured once"

@@ -17,7 +17,7 @@ from cotenant.confidential import by_new_key
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
 from cotenant.results.build import build_record, load_of
-from cotenant.results.record import Attested, Enclosed, Meeting, Observed, Record, known_outcome, name_of, rated
+from cotenant.results.record import Attested, Enclosed, Meeting, Observed, Record, known_outcome, rated, record_name
 from cotenant.results.schema import record_schema
 from cotenant.results.told import tenant_part
 from cotenant.stats.tenants import Span, overlap
@@ -121,7 +121,7 @@ def attested(**changes: Any) -> Attested:
     ended = fields.pop("ended", NOON + timedelta(seconds=30))
     fields |= {"start_time": started.isoformat(), "end_time": ended.isoformat()}
     fields["suite_start_time"] = suite_started.isoformat() if suite_started else ""
-    fields["name"] = name_of(fields["name"], fields.get("solo", False), fields.get("mix", ""))
+    fields["name"] = record_name(fields["name"], fields.get("solo", False), fields.get("mix", ""))
     return Attested(**fields)
 
 

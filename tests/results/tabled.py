@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from cotenant.results.record import Record, encode, record_of
+from cotenant.results.record import Record, encode_record, record_of
 from cotenant.results.record_files import record_in
 from cotenant.results.table import table_of, table_of_records
 from results.made import NOON, a_record
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 def fields_of(**changes: Any) -> dict[str, Any]:
     """The fields of a record's file, with these changes."""
-    fields: dict[str, Any] = msgspec.json.decode(encode(a_record()))
+    fields: dict[str, Any] = msgspec.json.decode(encode_record(a_record()))
     return fields | changes
 
 

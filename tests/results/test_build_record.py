@@ -11,7 +11,7 @@ import pytest
 from cotenant.decoding import MOST
 from cotenant.finding import Finding
 from cotenant.results.rates import kept_by_blocks, numbers_of
-from cotenant.results.record import Observed, Record, counted, counts, encode, plain, restored
+from cotenant.results.record import Observed, Record, counted, counts, encode_record, plain_record, restored
 from cotenant.stats.budget import Amount
 from results.made import (
     ARGUMENTS,
@@ -29,7 +29,7 @@ from results.made import (
 
 
 def test_flat_fields_come_first_and_ours_after() -> None:
-    fields = list(plain(a_record()))
+    fields = list(plain_record(a_record()))
     ours = ["observations", "statistics", "rendezvous", "isolation", "machine", "meters", "observed", "findings"]
     theirs = ["suite", "name", "run_id", "jr_id", "vcd", "hostname", "gpu", "cpu_cores", "version", "unique_id"]
     rest = ["start_time", "end_time", "completed", "outcome", "train", "train_item", "batch_loss", "epoch_loss"]
@@ -43,9 +43,11 @@ def test_flat_fields_come_first_and_ours_after() -> None:
 @pytest.mark.parametrize("name", ["vcd", "devices", "completed", "outcome", "train", "schema", "findings", "skip"])
 def test_no_argument_overwrites_what_was_observed(name: str) -> None:
     record = a_record(told={"part": a_part(arguments={"batch_size": 1, name: "claimed"})})
-    assert plain(record)[name] != "claimed"
-    assert plain(record)[name] == plain(a_record(told={"part": a_part(arguments={"batch_size": 1})}))[name]
-    assert plain(record)["batch_size"] == 1
+    assert plain_record(record)[name] != "claimed"
+    assert (
+        plain_record(record)[name] == plain_record(a_record(told={"part": a_part(arguments={"batch_size": 1})}))[name]
+    )
+    assert plain_record(record)["batch_size"] == 1
 
 
 def test_the_originals_divisions_hold() -> None:
@@ -190,7 +192,7 @@ def test_an_impossible_observation_leaves_no_number() -> None:
         assert record.invalid
         assert rules(record)["impossible_observation"].sentence.startswith("Observation 25 counts")
         if wrong.end_ns < MOST:  # the socket takes no later one
-            check_schema(encode(record))
+            check_schema(encode_record(record))
         skipped = a_record(told={"observations": [wrong, *steady()[5:]], "skip": 1})
         assert skipped.statistics is not None
 
@@ -350,7 +352,7 @@ def test_step_quantiles_use_only_kept_observations() -> None:
 def test_each_observation_says_whether_it_counts() -> None:
     assert [row.kept for row in a_record().observations] == [False] * 5 + [True] * 20
     assert {(row.block, row.kind) for row in a_record().observations} == {(None, "all")}
-    fields = msgspec.json.decode(encode(a_record()))
+    fields = msgspec.json.decode(encode_record(a_record()))
     for row in fields["observations"]:
         for name in ("block", "kind", "kept"):
             del row[name]

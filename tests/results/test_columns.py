@@ -16,10 +16,10 @@ from commands.calling import Capture, call
 from cotenant.finding import Finding
 from cotenant.results import columns
 from cotenant.results.as_read import ReadRecord
-from cotenant.results.columns import COLUMNS, place_of, whole
+from cotenant.results.columns import COLUMNS, field_of_column, whole
 from cotenant.results.legacy import LegacyRecord
 from cotenant.results.read import read_records
-from cotenant.results.record import encode
+from cotenant.results.record import encode_record
 from cotenant.results.record_files import record_in
 from cotenant.results.skipped import ForeignError
 from results.made import a_part, a_record
@@ -59,7 +59,7 @@ def test_a_column_more_is_one_line(tmp_path: Path, other_columns: pytest.MonkeyP
 def test_a_record_in_memory_is_the_row_that_is_read_of_its_file(tmp_path: Path) -> None:
     records = [a_record(common={"findings": (Finding("power_cap", "warning", "Low.", "Raise it."),)}), *launch()]
     for number, record in enumerate(records):
-        (tmp_path / f"{number}.json").write_bytes(encode(record))
+        (tmp_path / f"{number}.json").write_bytes(encode_record(record))
     frame = read_records([tmp_path]).frame
     made = frame_of(records)
     apart = ["path", "in_file"]
@@ -124,7 +124,7 @@ def test_a_value_of_another_kind_in_an_open_mapping_is_unknown() -> None:
 
 
 def test_every_column_is_declared_by_the_records_types() -> None:
-    kinds = {column.name: (column.kind, place) for column in COLUMNS if (place := place_of(column)) is not None}
+    kinds = {column.name: (column.kind, place) for column in COLUMNS if (place := field_of_column(column)) is not None}
     assert len(kinds) > 60
     assert {name for name, (kind, place) in kinds.items() if place.kind not in (kind, Any)} == set()
     computed = {column.name for column in COLUMNS} - kinds.keys()
@@ -134,7 +134,7 @@ def test_every_column_is_declared_by_the_records_types() -> None:
     assert old.values.keys() - {column.name for column in COLUMNS} == set()
     for path in ("statistics.medium", "suites", "statistics.interval.2", "suite.name", "kept.value.x"):
         with pytest.raises((AttributeError, IndexError)):
-            place_of(whole("x", "x", path))
+            field_of_column(whole("x", "x", path))
 
 
 def test_a_rate_with_losses_that_are_none_is_not_clean() -> None:

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.meters.sampler import TimeSeries as Kept
-from cotenant.results.drawn import Course, MeterSpread, courses_of, differences, own_meters, setting_of, spans_of
-from cotenant.results.read import again, drawn, read_records
+from cotenant.results.drawn import (
+    Course,
+    MeterSpread,
+    courses_of,
+    own_meters,
+    setting_of,
+    spans_of,
+    version_differences,
+)
+from cotenant.results.read import again, read_drawn, read_records
 from cotenant.results.record import Record, record_of
 from cotenant.results.store import write_record
 from cotenant.results.table import Rows
@@ -41,7 +49,7 @@ def test_drawn_data_is_read_again_from_the_record_file(tmp_path: Path) -> None:
     record = a_record(place={"vcd": "3"}, common={"meters": {"devices": {"GPU-3": device}}})
     write_record(tmp_path, record, NOON)
     write_record(tmp_path, a_lost_record("timeout", "Too slow.", {"tenant": 1, "vcd": "4"}), NOON)
-    whole, lost = drawn(all_of(tmp_path))
+    whole, lost = read_drawn(all_of(tmp_path))
     assert whole.meeting == record.rendezvous
     assert whole.meters == [MeterSpread("power_w", "3", 4, 200.0, 250.0, 300.0)]
     assert list(whole.spans.start_ns) == [observation.start_ns for observation in record.observations]
@@ -198,4 +206,4 @@ def test_the_versions_of_a_machine() -> None:
         "CUDA": "13.0",
         "git": "0123456789ab and changes",
     }
-    assert differences(before, before | {"kernel": "6.2", "ROCm": "7"}) == ["kernel 6.1 -> 6.2"]
+    assert version_differences(before, before | {"kernel": "6.2", "ROCm": "7"}) == ["kernel 6.1 -> 6.2"]

@@ -21,9 +21,9 @@ from commands.calling import refusal
 from cotenant.errors import CotenantError
 from cotenant.results.columns import OBSERVATION_COLUMNS, schema
 from cotenant.results.export_form import OBSERVATIONS, ROWS
-from cotenant.results.exports import CHANGED, UNSEALED, WRITERS, broken_seal, seal, write, write_parquet
-from cotenant.results.read import Records, drawn, observation_frames, read_records, read_tables
-from cotenant.results.record import Record, encode
+from cotenant.results.exports import CHANGED, UNSEALED, WRITERS, broken_seal, seal, write_parquet, write_rows
+from cotenant.results.read import Records, observation_frames, read_drawn, read_records, read_tables
+from cotenant.results.record import Record, encode_record
 from cotenant.results.skipped import NAMED
 from cotenant.results.table import Rows, Table
 from report.making import BUSY, launch, lost, scaling
@@ -42,14 +42,14 @@ def place(tmp_path: Path) -> Path:
     directory = tmp_path / "output"
     directory.mkdir()
     for number, one in enumerate(records()):
-        (directory / f"{number}.json").write_bytes(encode(one))
+        (directory / f"{number}.json").write_bytes(encode_record(one))
     (directory / "foreign.json").write_text("{}")
     return directory
 
 
 def exported(place: Path, form: str) -> Path:
     path = place.with_name(f"rows.{form}")
-    write((one.frame for one in read_tables([place]) if isinstance(one, Table)), SCHEMA, path, form)
+    write_rows((one.frame for one in read_tables([place]) if isinstance(one, Table)), SCHEMA, path, form)
     return path
 
 
@@ -65,7 +65,7 @@ def test_what_is_exported_comes_back(place: Path, form: str) -> None:
     assert found.skipped == ()
     rules = ["at", "rule", "severity"]
     assert found.table.findings.select(rules).equals(whole.table.findings.select(rules))
-    assert drawn(Rows.all(found.table)) == []
+    assert read_drawn(Rows.all(found.table)) == []
     assert found.frame.select(list(SCHEMA)).equals(whole.frame.select(list(SCHEMA)))
 
 
@@ -88,7 +88,7 @@ def test_any_text_comes_through_csv(tmp_path: Path) -> None:
     texts += ["\x1b[31m=red", "\x1b]0;t\x07\x9b1m"]
     path = tmp_path / "rows.csv"
     row = frame_of(records()[:1])
-    write([row.with_columns(message=pl.lit(text)) for text in texts], SCHEMA, path, "csv")
+    write_rows([row.with_columns(message=pl.lit(text)) for text in texts], SCHEMA, path, "csv")
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     plain = [re.sub("[\x00\x07\x1b\x9b]", "?", text.removeprefix("\x1b[31m")) for text in texts]
@@ -101,7 +101,7 @@ def test_any_text_comes_through_csv(tmp_path: Path) -> None:
 def test_observations_are_rows_of_their_own(place: Path, form: str) -> None:
     path = place.with_name(f"observations.{form}")
     batches = [one for one in observation_frames([place]) if isinstance(one, pl.DataFrame)]
-    write(batches, OBSERVATION_SCHEMA, path, form)
+    write_rows(batches, OBSERVATION_SCHEMA, path, form)
     table = {"parquet": pl.read_parquet, "csv": pd.read_csv, "jsonl": pl.read_ndjson}[form](path)
     made = [one for record in records() for one in record.observations]
     assert list(table["start_ns"]) == [one.start_ns for one in made]
@@ -117,7 +117,7 @@ def test_observations_are_rows_of_their_own(place: Path, form: str) -> None:
 
 
 def test_an_impossible_observation_has_no_rate(tmp_path: Path) -> None:
-    fields = msgspec.json.decode(encode(records()[0]))
+    fields = msgspec.json.decode(encode_record(records()[0]))
     fields["observations"][0] |= {"items": None}
     fields["observations"][1] |= {"end_ns": fields["observations"][1]["start_ns"]}
     (tmp_path / "x.json").write_text(json.dumps(fields))
@@ -180,7 +180,7 @@ def test_an_export_among_records_is_not_read_twice(place: Path) -> None:
     assert "it is an export, which report, compare and mlbench-report read where it is named itself" in reasons(found)
     both = read_records([place, place / "rows.jsonl"])
     assert both.frame.height == 2 * len(records())
-    assert len(drawn(Rows.all(both.table))) == len(records())
+    assert len(read_drawn(Rows.all(both.table))) == len(records())
 
 
 @pytest.mark.parametrize("form", list(WRITERS))
@@ -200,7 +200,7 @@ def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> N
             yield batch
             del batch
 
-    write(batches(), SCHEMA, tmp_path / "rows", form)
+    write_rows(batches(), SCHEMA, tmp_path / "rows", form)
     assert most < 20
     if form == "parquet":
         assert pl.scan_parquet(tmp_path / "rows").select(pl.len()).collect().item() == 200 * frame.height
@@ -215,7 +215,7 @@ def test_what_fails_leaves_no_file(tmp_path: Path, form: str) -> None:
         raise CotenantError("It ended.")
 
     (tmp_path / "rows").write_text("before")
-    assert refusal(write, batches(), SCHEMA, tmp_path / "rows", form) == "It ended."
+    assert refusal(write_rows, batches(), SCHEMA, tmp_path / "rows", form) == "It ended."
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
     assert (tmp_path / "rows").read_text() == "before"
 

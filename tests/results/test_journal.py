@@ -17,7 +17,7 @@ from commands.calling import refusal
 from cotenant.files import Directory
 from cotenant.results import journal as module
 from cotenant.results.journal import FILE, Ended, Journal, Launched, Started, append, goes_on, read_journal
-from cotenant.results.record import encode, restored
+from cotenant.results.record import encode_record, restored
 from report.making import launch as launch_of
 from results.made import refuse
 
@@ -135,6 +135,6 @@ def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:
 def test_a_record_nested_too_deeply_is_not_restored() -> None:
     """The record could be read, but not written again."""
     nested = b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","
-    content = encode(launch_of("vae")[0]).replace(b'"observed": {', nested)
+    content = encode_record(launch_of("vae")[0]).replace(b'"observed": {', nested)
     with pytest.raises(msgspec.DecodeError, match="nested more than 64 levels deep"):
         restored(content)

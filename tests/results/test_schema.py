@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cotenant.results.schema
-from cotenant.results.record import Outcome, Record, encode, plain
+from cotenant.results.record import Outcome, Record, encode_record, plain_record
 from cotenant.results.schema import TYPES, meanings
 from results.made import VALIDATOR, a_lost_record, a_part, a_record, check_schema, observed
 
@@ -44,13 +44,13 @@ def test_the_schema_is_valid_and_describes_every_field() -> None:
 
 def test_every_outcome_writes_a_valid_record() -> None:
     for outcome in msgspec.json.schema(Outcome)["enum"]:
-        assert check_schema(encode(a_record(outcome=outcome)))["outcome"] == outcome
-        check_schema(encode(a_lost_record(outcome, "")))
+        assert check_schema(encode_record(a_record(outcome=outcome)))["outcome"] == outcome
+        check_schema(encode_record(a_lost_record(outcome, "")))
 
 
 def test_the_schema_refuses_what_is_no_record() -> None:
     wrong = {"train": 0, "schema": "cotenant-record-2", "outcome": "well", "findings": [{"rule": "x"}], "vcd": None}
-    fields = plain(a_record())
+    fields = plain_record(a_record())
     assert VALIDATOR.is_valid(fields)
     for field, value in wrong.items():
         assert not VALIDATOR.is_valid(fields | {field: value})
@@ -67,16 +67,16 @@ def test_what_is_not_finite_becomes_null_everywhere() -> None:
         arguments={"lr": math.inf},
     )
     record = a_record(told={"part": part}, outcome="nan")
-    fields = check_schema(encode(record))
-    assert fields == plain(record)
+    fields = check_schema(encode_record(record))
+    assert fields == plain_record(record)
     shown = {"batch_loss": [None, None, 1.0], "epoch_loss": [None], "metrics": {"accuracy": None}, "lr": None}
     assert fields | shown | {"observed": {"deep": [{"er": None}]}} == fields
-    json.dumps(plain(record), allow_nan=False)
+    json.dumps(plain_record(record), allow_nan=False)
 
 
 def test_undecodable_bytes_of_a_path_are_escaped() -> None:
     record = a_record(place={"suite": "s\udcff", "log": "/x/\udce9.log", "command": ["\udc80"]})
-    fields = check_schema(encode(record))
+    fields = check_schema(encode_record(record))
     assert (fields["suite"], fields["log"], fields["command"]) == ("s\\udcff", "/x/\\udce9.log", ["\\udc80"])
 
 
@@ -102,6 +102,6 @@ def test_a_record_comes_back_equal(
 ) -> None:
     told = {"observations": observed(durations_ms, items), "skip": skip, "part": a_part(arguments=arguments)}
     record = a_record(told=told, outcome=outcome, message=message)
-    fields = check_schema(encode(record))
+    fields = check_schema(encode_record(record))
     flat = {name: fields.pop(name) for name in list(fields) if name not in Record.__struct_fields__}
     assert msgspec.convert({"arguments": flat, **fields}, Record) == record

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.calling import refusal
-from cotenant.results.record import plain
+from cotenant.results.record import plain_record
 from cotenant.results.store import (
     RESERVE_BYTES,
     Reserve,
@@ -141,7 +141,7 @@ def test_a_report_is_a_file_or_a_directory_that_others_may_read(tmp_path: Path) 
     assert kept == folder / file_name(record, NOON)
     assert kept.stat().st_mode & 0o777 == 0o644
     assert names_in(exact.parent) == ["mine.json"]
-    assert check_schema(exact.read_bytes()) == plain(record)
+    assert check_schema(exact.read_bytes()) == plain_record(record)
 
 
 def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cotenant.decoding import MOST
 from cotenant.results.read import read_records
-from cotenant.results.record import Observed, encode, portable, restored
+from cotenant.results.record import Observed, encode_record, portable, restored
 from cotenant.results.record_files import record_in
 from cotenant.results.told import TenantPart
 from results.made import T0_NS, a_lost_record, a_part, a_record
@@ -46,18 +46,18 @@ def observations(draw: st.DrawFn) -> list[Observed]:
 def test_whatever_a_tenant_sends_its_record_is_read(made: list[Observed], part: dict[str, Any], outcome: str) -> None:
     told = {"observations": made, "skip": 0, "part": portable(a_part() | part)}
     record = a_record(told=told, common={"rendezvous": None}, outcome=outcome)
-    read = record_in(json.loads(encode(record)), "x.json")
+    read = record_in(json.loads(encode_record(record)), "x.json")
     (row,) = rows_of([record])
-    assert row == row_of(json.loads(encode(record)), "") | {"in_file": None}
+    assert row == row_of(json.loads(encode_record(record)), "") | {"in_file": None}
     assert (read.ours, row["completed"]) == (True, outcome == "completed")
-    starts = [one.start_ns for one in restored(encode(record)).observations]
+    starts = [one.start_ns for one in restored(encode_record(record)).observations]
     assert starts == [one.start_ns for one in made]
 
 
 def test_records_of_earlier_versions_are_read(tmp_path: Path) -> None:
     """Their version is the same: fields that came later have defaults, and the adapter knows three that have none."""
     for number, record in enumerate((a_record(), a_lost_record("timeout", "Too slow."))):
-        fields = json.loads(encode(record))
+        fields = json.loads(encode_record(record))
         for name in ("suite_start_time", "asked", "given", "blocks", "duet", "share", "run_words", "sharers", "mix"):
             del fields[name]
         for row in fields["observations"]:
@@ -72,7 +72,7 @@ def test_records_of_earlier_versions_are_read(tmp_path: Path) -> None:
 
 
 def test_kept_was_once_counted_in_rounds() -> None:
-    fields = json.loads(encode(a_record()))
+    fields = json.loads(encode_record(a_record()))
     kept = {"value": 0.9, "interval": [0.8, 0.95], "rounds": 12}
     row = row_of(fields | {"kept": kept})
     assert (row["kept"], row["kept_rounds"]) == (0.9, 12)

@@ -23,7 +23,7 @@ from cotenant.stats.interference import (
     log_ratios,
     mean_kept,
     mix_measures,
-    ratio,
+    rate_ratio,
     suite_score,
 )
 from cotenant.stats.kept import Kept
@@ -34,7 +34,7 @@ Sides = tuple[dict[int, float], dict[int, float]]
 
 
 def mean_of(jobs: list[Sides]) -> Kept:
-    return mean_kept((ratio(*sides), log_ratios(*sides)) for sides in jobs)
+    return mean_kept((rate_ratio(*sides), log_ratios(*sides)) for sides in jobs)
 
 
 pairs = st.dictionaries(st.integers(0, 50), st.tuples(rates, rates), min_size=1, max_size=12)
@@ -62,17 +62,17 @@ def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
 
 
 def test_fewer_than_three_launches_give_no_interval() -> None:
-    two = ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
+    two = rate_ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
     assert two == Kept(pytest.approx(math.sqrt(0.8 * 0.9)), None, 2, "launches")
-    assert ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
-    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([]) is None
+    assert rate_ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
+    assert rate_ratio({}, {0: 1.0}) is rate_ratio({0: 1.0}, {}) is mean_kept([]) is None
     with pytest.raises(ValueError, match="rates of launches"):
-        ratio({0: 0.0}, {0: 1.0})
+        rate_ratio({0: 0.0}, {0: 1.0})
 
 
 @given(pairs)
 def test_paired_rates_give_the_t_interval_of_log_ratios(both: dict[int, tuple[float, float]]) -> None:
-    found = ratio({uid: over for uid, (over, _) in both.items()}, {uid: under for uid, (_, under) in both.items()})
+    found = rate_ratio({uid: over for uid, (over, _) in both.items()}, {uid: under for uid, (_, under) in both.items()})
     logs = np.log([over for over, _ in both.values()]) - np.log([under for _, under in both.values()])
     assert math.log(found.value) == pytest.approx(float(logs.mean()), abs=1e-9)
     assert (found.interval is None, found.n, found.over) == (len(both) < 3, len(both), "launches")
@@ -85,19 +85,19 @@ def test_paired_rates_give_the_t_interval_of_log_ratios(both: dict[int, tuple[fl
 def test_what_a_pair_shares_cancels(both: dict[int, tuple[float, float]], state: list[float]) -> None:
     over, under = ({uid: pair[side] for uid, pair in both.items()} for side in (0, 1))
     moved = [{uid: value * state[uid] for uid, value in side.items()} for side in (over, under)]
-    assert ratio(*moved).value == pytest.approx(ratio(over, under).value)
+    assert rate_ratio(*moved).value == pytest.approx(rate_ratio(over, under).value)
 
 
 def test_only_uids_that_both_sides_have_are_paired() -> None:
-    three = ratio({0: 9.0, 1: 9.0, 2: 9.0, 7: 1.0}, {0: 10.0, 1: 10.0, 2: 10.0, 8: 99.0})
-    single = ratio({0: 9.0}, {0: 10.0, 1: 20.0, 2: 30.0})
+    three = rate_ratio({0: 9.0, 1: 9.0, 2: 9.0, 7: 1.0}, {0: 10.0, 1: 10.0, 2: 10.0, 8: 99.0})
+    single = rate_ratio({0: 9.0}, {0: 10.0, 1: 20.0, 2: 30.0})
     assert [(each.value, each.n) for each in (three, single)] == [(pytest.approx(0.9), 3), (pytest.approx(0.9), 1)]
 
 
 @pytest.mark.parametrize("first", [5, 4, 3])
 def test_with_too_few_shared_uids_every_launch_counts_as_it_is(first: int) -> None:
     a, b = [10.0, 11.0, 10.5, 9.5, 10.2], [9.0, 9.1, 9.3, 8.8]
-    found = ratio({first + at: rate for at, rate in enumerate(b)}, dict(enumerate(a)))
+    found = rate_ratio({first + at: rate for at, rate in enumerate(b)}, dict(enumerate(a)))
     assert found.n == 4
     expected = compare(a, b)
     assert (found.value, found.interval) == (pytest.approx(expected.ratio), pytest.approx(expected.interval))
@@ -110,7 +110,7 @@ PAIRED, APART = ({0: 0.9, 1: 0.95, 2: 0.91}, UNDER), ({5: 0.9, 6: 0.95, 7: 0.91}
 def test_the_mean_over_jobs_is_geometric() -> None:
     halved, doubled = (dict.fromkeys(range(3), 0.5), dict.fromkeys(range(3), 1.0)), ({0: 2.0}, {0: 1.0})
     assert mean_of([halved, doubled]) == Kept(pytest.approx(1), None, 2, "jobs")
-    mean, one = mean_of([PAIRED] * 4), ratio(*PAIRED)
+    mean, one = mean_of([PAIRED] * 4), rate_ratio(*PAIRED)
     assert (mean.interval, mean.n, mean.over) == (pytest.approx(one.interval), 3, "launches")
 
 
@@ -119,11 +119,11 @@ def test_the_interval_of_a_mean_uses_only_uids_of_every_job() -> None:
     few = {uid: 0.8 + uid / 100 for uid in range(3)}, dict.fromkeys(range(3), 1.0)
     other = {uid: 0.8 + uid / 100 for uid in range(1, 4)}, dict.fromkeys(range(1, 4), 1.0)
     found, without = mean_of([many, few]), mean_of([few, other])
-    assert found.value == pytest.approx(math.sqrt(ratio(*many).value * ratio(*few).value))
+    assert found.value == pytest.approx(math.sqrt(rate_ratio(*many).value * rate_ratio(*few).value))
     assert (found.n, found.interval is None) == (3, False)
     assert (without.n, without.over, without.interval) == (2, "jobs", None)
     over_jobs = mean_of([PAIRED, APART, few])
-    logs = [math.log(ratio(*sides).value) for sides in (PAIRED, APART, few)]
+    logs = [math.log(rate_ratio(*sides).value) for sides in (PAIRED, APART, few)]
     assert (over_jobs.n, over_jobs.over) == (3, "jobs")
     assert math.log(over_jobs.interval[1] / over_jobs.value) == pytest.approx(half_width(logs))
 
@@ -200,7 +200,7 @@ TENANTS = st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(1e-3, 1e6)), min_si
 
 
 def measured(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float) -> MixMeasures | None:
-    shares = [ratio(rates, alone.get(who, {})) for who, rates in together.items()]
+    shares = [rate_ratio(rates, alone.get(who, {})) for who, rates in together.items()]
     return mix_measures([share for share in shares if share is not None], together, alone, slices)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commands.calling import refusal
 from cotenant.errors import CotenantError
-from cotenant.suite.variables import VARIABLES, check_variables, expand_variables, names_in
+from cotenant.suite.variables import VARIABLES, check_variables, expand_variables, variables_in
 
 VALUES = {"BASE": "/w", "RUN_ID": "7", "DATA_DIRECTORY": "/w/da ta"}
 
@@ -44,10 +44,10 @@ def test_what_cannot_be_expanded():
 
 
 def test_names_in_a_text_and_variables_that_are_known():
-    assert names_in("$DATA_DIRECTORY/${RUN_ID}/$$BASE $other") == {"DATA_DIRECTORY", "RUN_ID", "other"}
-    assert names_in("none") == set()
+    assert variables_in("$DATA_DIRECTORY/${RUN_ID}/$$BASE $other") == {"DATA_DIRECTORY", "RUN_ID", "other"}
+    assert variables_in("none") == set()
     with pytest.raises(CotenantError, match="without a name"):
-        names_in("$")
+        variables_in("$")
     check_variables(" ".join(f"${name} ${{{name}}}" for name in VARIABLES))
     with pytest.raises(CotenantError, match="unknown variable 'HOME'"):
         check_variables("$HOME")
@@ -68,7 +68,7 @@ ODD = st.text(alphabet="${}AB_ $", max_size=4)
 )
 def test_checking_and_expanding_agree(text, variables):
     try:
-        known = names_in(text) <= variables.keys()
+        known = variables_in(text) <= variables.keys()
     except CotenantError:
         known = False
     if known:

@@ -16,7 +16,7 @@ from PIL import JpegImagePlugin
 from bench.small import warmed
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.loop import Loop
-from cotenant.bench.observed import FlopCount, described, watched_updates
+from cotenant.bench.observed import FlopCount, described_optimizer, watched_updates
 from cotenant.findings.rules.work import FLOPS_LIKE
 from cotenant.suite.pressure import RESOURCES
 from tasks.loading import SMALL, TASKS, UNTRAINED, built, decodes, draw_pictures, in_fp16, losses, of, skip_without_lstm
@@ -250,7 +250,7 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
     assert seen
     for optimizer in seen:
-        stated = described(optimizer, run.precision)
+        stated = described_optimizer(optimizer, run.precision)
         assert (stated["weights"], stated["stepped"]) == ("fp16" if name == "half" else "fp32", "fp32")
         # Optimizers that are not fused read the scaler's verdict on the host: cart reads its actions there anyway, and
         # no fused kernel steps single rows of tables, as DLRM's, or is LAMB.

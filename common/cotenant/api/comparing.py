@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from cotenant.api.records import Tell, read
+from cotenant.api.records import Tell, read_places
 from cotenant.api.result import Result
 from cotenant.errors import CotenantError
 from cotenant.report.comparison import (
@@ -15,7 +15,7 @@ from cotenant.report.comparison import (
     differences_allowed,
     mixture,
 )
-from cotenant.results.drawn import differences, joint_setting
+from cotenant.results.drawn import joint_setting, version_differences
 from cotenant.results.launches import LaunchRecords, launches_of, rates_of
 from cotenant.results.read import again
 from cotenant.results.record_files import planned_jobs
@@ -61,7 +61,7 @@ def compare(
         )
     say = tell or (lambda sentence: None)
     rows_a, rows_b = (_rows(source, say) for source in (a, b))
-    if changes := differences(*map(_setting, (rows_a, rows_b))):
+    if changes := version_differences(*map(_setting, (rows_a, rows_b))):
         say(f"Other versions from A to B: {'; '.join(changes)}.")
     launches_a, launches_b = (_launches(rows, say) for rows in (rows_a, rows_b))
     margins = {} if noise is None else _margins(noise, allow, say)
@@ -72,7 +72,7 @@ def compare(
 
 
 def _rows(source: Source, tell: Tell) -> Rows:
-    return source.records if isinstance(source, Result) else Rows.all(read(_places(source), tell)[0].table)
+    return source.records if isinstance(source, Result) else Rows.all(read_places(_places(source), tell)[0].table)
 
 
 def _places(source: Source) -> Sequence[Path]:

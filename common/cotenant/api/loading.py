@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cotenant.api.records import Tell, chosen_jobs, of_suite, read
+from cotenant.api.records import Tell, chosen_jobs, of_suite, read_places
 from cotenant.api.result import Result
 from cotenant.checkout import output_directory
 from cotenant.errors import CotenantError
@@ -37,20 +37,20 @@ def load(
         other rates.
     """
     paths = [Path(place) for place in places] or [output_directory()]
-    records, skipped = read(paths, tell or (lambda sentence: None))
+    records, skipped = read_places(paths, tell or (lambda sentence: None))
     if records.exports:
         skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
         if tell is not None:
             tell(skipped[-1])
     frame = of_suite(records.frame.with_row_index(AT), suite)
-    if patterns := names_in(name):
+    if patterns := names_given(name):
         frame = _of_jobs(frame, patterns)
     whole = frame.height == len(records.table)
     rows = Rows.all(records.table) if whole else Rows(records.table, frame[AT].to_list())
     return Result(rows, tuple(paths), tuple(skipped))
 
 
-def names_in(names: str | Iterable[str]) -> list[str]:
+def names_given(names: str | Iterable[str]) -> list[str]:
     """Return the names of a comma list, or of several of them."""
     lists = [names] if isinstance(names, str) else names
     return [name for words in lists for name in words.split(",") if name]

@@ -18,7 +18,7 @@ Tell = Callable[[str], object]
 """Takes sentences for the user, one at a time."""
 
 
-def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
+def read_places(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
     """Read all records of some places, and tell of each file that is no record. Also returns these sentences.
 
     Raises CotenantError if there is no record.

@@ -87,7 +87,7 @@ class Alone(Rendezvous):
         from cotenant.confidential import by_new_key
         from cotenant.findings.rules import with_findings
         from cotenant.results.build import build_record, load_of, observed_by_ranks
-        from cotenant.results.record import Attested, Enclosed, Meeting, Observed, known_outcome, plain, rated
+        from cotenant.results.record import Attested, Enclosed, Meeting, Observed, known_outcome, plain_record, rated
         from cotenant.results.store import keep_record
         from cotenant.results.told import tenant_part
 
@@ -135,4 +135,4 @@ class Alone(Rendezvous):
         (record,) = with_findings([build_record(facts, told, by_new_key())])
         if self._report is not None:
             print(f"Record: {keep_record(self._report, record, now)}", file=sys.stderr)
-        return plain(record)
+        return plain_record(record)

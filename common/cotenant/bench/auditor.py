@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cotenant.bench.chrono import StepFunction, clock_ns
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.observed import FlopCount, described, watched_updates
+from cotenant.bench.observed import FlopCount, described_optimizer, watched_updates
 from cotenant.bench.run import Run
 
 LIKE = 0.01
@@ -63,7 +63,7 @@ class Auditor:
         self._batch, self.counted = batch, FlopCount()
         with watched_updates(self._run) as optimizers:
             loss = self._watched(batch, self.counted)
-        seen = [described(optimizer, self._run.precision) for optimizer in optimizers]
+        seen = [described_optimizer(optimizer, self._run.precision) for optimizer in optimizers]
         self.described = seen or self.described
         return loss
 

@@ -10,7 +10,7 @@ import torch
 from cotenant.bench.arguments import flag
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.outcome import UnsupportedError
-from cotenant.bench.parallel import Compression, described
+from cotenant.bench.parallel import Compression, described_form
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
@@ -79,5 +79,5 @@ class Distributed(Benchmark):
         else:
             placed = run.place(model, self.parallel, self.gradient_compression)
         # Also recorded for a single device, the first point of each form's curve.
-        run.observed.setdefault("parallel", described(self.parallel, self.gradient_compression))
+        run.observed.setdefault("parallel", described_form(self.parallel, self.gradient_compression))
         return placed

@@ -139,7 +139,7 @@ class Normalise:
         return pixels_b3hw.float().sub_(self._mean).div_(self._std)
 
 
-def decode(path: str) -> Tensor:
+def whole_image(path: str) -> Tensor:
     """Return the whole image, (3, height, width)."""
     image = decode_image(path, ImageReadMode.RGB)
     # A PNG file may have 16 bits.
@@ -148,7 +148,7 @@ def decode(path: str) -> Tensor:
 
 def crop_by_torchvision(path: str, size: int) -> Tensor:
     """Return a random part of the image, flipped or not, as (3, size, size)."""
-    return _random_crop(decode(path), size)
+    return _random_crop(whole_image(path), size)
 
 
 def _random_crop(image: Tensor, size: int) -> Tensor:

@@ -81,7 +81,7 @@ def watched_updates(run: Run) -> Iterator[list[Optimizer]]:
         run.update = update
 
 
-def described(optimizer: Optimizer, precision: Precision) -> dict[str, Any]:
+def described_optimizer(optimizer: Optimizer, precision: Precision) -> dict[str, Any]:
     """Return an optimizer's kind, the dtype of the model's weights, and the dtype of the stepped weights or copies.
 
     `parameters`: the number of trained numbers.

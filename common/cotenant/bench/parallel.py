@@ -39,7 +39,7 @@ def take_first(module: nn.Module) -> None:
         distributed.broadcast(tensor.detach(), src=0)
 
 
-def described(form: str, compression: Compression) -> str:
+def described_form(form: str, compression: Compression) -> str:
     """Return the record's description of the form: `ddp`, or `fsdp, bf16 gradients`."""
     return form if compression == "none" else f"{form}, {compression} gradients"
 

@@ -152,7 +152,7 @@ class DevicePressure(Pressure):
         raise NotImplementedError
 
 
-def processor_seconds() -> float:
+def own_processor_seconds() -> float:
     """Return the processor time of this process, all threads, user and system."""
     return time.process_time_ns() / 1e9
 

@@ -21,7 +21,7 @@ from cotenant.suite.variables import value_behind
 from cotenant.text import endpoint
 
 
-def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
+def number_of_ranks(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
     """Return the number of processes of a benchmark with these flags on this node; 0: start it by itself.
 
     By itself it reports a problem with its devices best. `count` returns the number that torch sees.
@@ -48,7 +48,7 @@ def launcher_flags(ranks: int, environ: Mapping[str, str]) -> list[str]:
 def main() -> None:
     """Become the benchmark, or the launcher of its ranks."""
     task, *words = sys.argv[1:]
-    ranks = ranks_of(words, os.environ, torch.accelerator.device_count)
+    ranks = number_of_ranks(words, os.environ, torch.accelerator.device_count)
     if not ranks:
         os.execv(sys.executable, [sys.executable, task, *words])
     node = Node.of(ranks)

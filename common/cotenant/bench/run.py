@@ -27,7 +27,7 @@ from cotenant.bench.device import (
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of
-from cotenant.bench.parallel import Compression, Form, described, take_first
+from cotenant.bench.parallel import Compression, Form, described_form, take_first
 from cotenant.bench.parameters import BenchmarkParameters
 from cotenant.bench.precision import set_precision
 from cotenant.bench.world import World
@@ -129,7 +129,7 @@ class Run:
                 self._note_channels_last()
         spread = self.world.spread(module, form, compression)
         if self.world.size > 1 and any(parameter.requires_grad for parameter in spread.parameters()):
-            self.observed["parallel"] = described(form, compression)
+            self.observed["parallel"] = described_form(form, compression)
         return self._compiled(spread)
 
     def freeze(self, make: Callable[[], nn.Module]) -> Any:

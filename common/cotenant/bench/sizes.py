@@ -67,7 +67,7 @@ class ObservedSizes:
         self._observed.append([self._size(batch, items(batch)) for batch in different])
 
     def _size(self, batch: Any, items: float) -> Contents:
-        words, places = words_of(self._benchmark, batch)
+        words, places = words_in_batch(self._benchmark, batch)
         return Contents(items, words, places, (words if places else filled(batch)) / items if items > 0 else 0.0)
 
     @property
@@ -114,7 +114,7 @@ def _mean(sizes: Iterable[Contents]) -> float:
     return fmean(_amounts(sizes) or [0.0])
 
 
-def words_of(benchmark: Benchmark, batch: Any) -> tuple[int, int]:
+def words_in_batch(benchmark: Benchmark, batch: Any) -> tuple[int, int]:
     """Return the words of a batch that are no padding, and its places for words; zeros if it declares no padding."""
     padding = benchmark.padding
     if padding is None:

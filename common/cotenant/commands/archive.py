@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotenant.checkout import output_directory, version
-from cotenant.commands.flags import Parser, place
+from cotenant.commands.flags import Parser, given_path
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED
 from cotenant.proof.archive import make_archive
@@ -28,6 +28,6 @@ def parser() -> Parser:
     """Return the parser of `archive`."""
     parser = Parser("archive", "Put the records, logs and journal of a directory into one file: tar and zstandard.")
     where = "a directory of records (default: the workspace's output)"
-    parser.add_argument("directory", metavar="DIR", type=place, nargs="?", help=where)
+    parser.add_argument("directory", metavar="DIR", type=given_path, nargs="?", help=where)
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="the archive, FILE.tar.zst")
     return parser

@@ -15,8 +15,8 @@ from cotenant.commands.flags import (
     add_slice_flags,
     at_dashes,
     duration,
-    place,
-    positive,
+    given_path,
+    positive_number,
     share,
 )
 from cotenant.commands.given import CommandFlags, SuiteFlags, add_flags
@@ -89,7 +89,7 @@ def parser() -> Parser:
     enough = parser.add_argument_group("what each user needs")
     add = enough.add_mutually_exclusive_group().add_argument
     add("--keep", type=share, metavar="SHARE", help="share of its rate alone, as 0.5 (the default) or 50%%")
-    add("--rate", type=positive("rate"), metavar="ITEMS_S", help="items a second")
+    add("--rate", type=positive_number("rate"), metavar="ITEMS_S", help="items a second")
     add("--p95", type=_seconds, metavar="TIME", help="95 %% of steps within this time, as 200ms; for jobs that serve")
     execution.add_counting(parser)
     add_slice_flags(parser, most=True)
@@ -100,8 +100,8 @@ def parser() -> Parser:
     printed = parser.add_argument_group("what is kept and printed")
     add = printed.add_argument
     where = "where records go, a directory for each number of users (default $BASE/capacity)"
-    add("--outdir", type=place, metavar="DIR", help=where)
-    add("--html", type=place, metavar="FILE", help="write one page that works offline")
+    add("--outdir", type=given_path, metavar="DIR", help=where)
+    add("--html", type=given_path, metavar="FILE", help="write one page that works offline")
     add_format(printed)
     return parser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cotenant.api.comparing import compare
-from cotenant.commands.flags import Parser, add_format, place, share
+from cotenant.commands.flags import Parser, add_format, given_path, share
 from cotenant.commands.output import tell, tell_view, warn, write_page
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, EXIT_SLOWER
@@ -43,10 +43,10 @@ def parser() -> Parser:
         "A verdict comes from the 95 % interval against the margin: FASTER, SLOWER, SAME, UNCLEAR, or INVALID.",
     )
     add = parser.add_argument
-    add("a", metavar="A", type=place, help="a directory of records, a record, or an export: the reference")
-    add("b", metavar="B", type=place, help="the records compared to it")
+    add("a", metavar="A", type=given_path, help="a directory of records, a record, or an export: the reference")
+    add("b", metavar="B", type=given_path, help="the records compared to it")
     add_format(parser, ("md", "json", "junit"))
-    add("--html", type=place, metavar="FILE", help="write one page that works offline")
+    add("--html", type=given_path, metavar="FILE", help="write one page that works offline")
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER or INVALID, or ran in A and fails in B")
     what = "compare sides despite this difference; may be repeated"
     add("--allow", action="append", default=[], choices=differences_allowed(), help=what)
@@ -54,7 +54,7 @@ def parser() -> Parser:
     none = f"largest difference that counts as none, as 2%% (default: the launches' noise, {LEAST_MARGIN} at least)"
     margin.add_argument("--margin", type=share, metavar="SHARE", help=none)
     noise = "records of equal launches: a job's margin is twice its noise there, or 2 %%"
-    margin.add_argument("--noise", type=place, metavar="DIR", help=noise)
+    margin.add_argument("--noise", type=given_path, metavar="DIR", help=noise)
     return parser
 
 

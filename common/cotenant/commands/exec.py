@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
 from cotenant.choices import BaselineKind
-from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, positive
+from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, positive_number
 from cotenant.commands.given import CommandFlags, add_flags
 from cotenant.errors import CotenantError
 from cotenant.suite.duets import BETWEEN, Duet, words_of_sides
@@ -81,7 +81,7 @@ def add_counting(parser: Parser) -> None:
     add("--item", metavar="NAME", help="name of a counted item; `row` counts the rows of the batches")
     add(
         "--items",
-        type=positive("number of items"),
+        type=positive_number("number of items"),
         metavar="N",
         help="items in a step, a line or a run",
     )

@@ -18,7 +18,7 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.frames import pl
 from cotenant.report.trackers import TRACKERS
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
-from cotenant.results.exports import OTHER_FILE, WRITERS, write
+from cotenant.results.exports import OTHER_FILE, WRITERS, write_rows
 from cotenant.results.read import observation_frames, read_tables
 from cotenant.results.skipped import Skipped
 from cotenant.results.store import prepare_directory, write_named
@@ -60,7 +60,7 @@ def _write_rows(given: argparse.Namespace, form: str) -> int:
     places = spooled(given.places)
     parts = observation_frames(places) if given.observations else read_tables(places)
     types = schema(OBSERVATION_COLUMNS) if given.observations else schema()
-    write(_chosen(parts, given, counts), types, given.out, form)
+    write_rows(_chosen(parts, given, counts), types, given.out, form)
     files = "files or parts of them" if counts["skipped"] > 1 else "file or part of one"
     skipped = f"; {counts['skipped']:,} {files} skipped" if counts["skipped"] else ""
     warn(f"{counts['rows']:,} rows in {given.out}{skipped}.", *unvouched(counts["unvouched"], counts["read"]))

@@ -143,7 +143,7 @@ def duration(text: str) -> float:
     return seconds
 
 
-def positive(noun: str) -> Callable[[str], float]:
+def positive_number(noun: str) -> Callable[[str], float]:
     """Return a flag's type: a number above 0, called `noun` in errors."""
 
     def number(text: str) -> float:
@@ -192,7 +192,7 @@ def _amount(text: str, units: Mapping[str, float], what: str) -> float:
         raise argparse.ArgumentTypeError(f"'{text}' is no {what}") from None
 
 
-def place(text: str) -> Path:
+def given_path(text: str) -> Path:
     """Return a path; refuse an empty one, as from an unset variable, which would be the current directory."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
@@ -240,7 +240,7 @@ def add_records(parser: argparse.ArgumentParser) -> None:
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add the places of records, by default the directory where suites put them."""
     where = "where records are, searched recursively; or an export, or `-` (default: the workspace's output)"
-    parser.add_argument("places", metavar="DIR", type=place, nargs="*", default=[output_directory()], help=where)
+    parser.add_argument("places", metavar="DIR", type=given_path, nargs="*", default=[output_directory()], help=where)
 
 
 def add_job_names(parser: argparse.ArgumentParser) -> None:

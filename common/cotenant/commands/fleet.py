@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from cotenant.checkout import PROGRAM, base_directory
-from cotenant.commands.flags import Parser, at_dashes, place
+from cotenant.commands.flags import Parser, at_dashes, given_path
 from cotenant.commands.given import SuiteFlags
 from cotenant.commands.output import note
 from cotenant.commands.run import parser as run_parser
@@ -60,5 +60,5 @@ def parser() -> Parser:
     add = parser.add_argument
     add("--address", default="auto", metavar="HOST:PORT", help="the Ray cluster (default auto: this host's)")
     outdir = "where records are collected (default $BASE/fleet-records)"
-    add("--outdir", type=place, metavar="DIR", default=base_directory() / "fleet-records", help=outdir)
+    add("--outdir", type=given_path, metavar="DIR", default=base_directory() / "fleet-records", help=outdir)
     return parser

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S, BaselineKind, IsolationKind, Launcher
-from cotenant.commands.flags import duration, place, share
+from cotenant.commands.flags import duration, given_path, share
 from cotenant.suite.duets import REPETITIONS
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ LAUNCHING: Mapping[str, Mapping[str, Any]] = {
         "help": "seconds a launch's users may take to be ready for GO, downloads included (default 600)",
     },
     "--timeout": {"type": duration, "metavar": "S", "help": "seconds one launch may take (default 3600); 2m, 1h, too"},
-    "--outdir": {"type": place, "metavar": "DIR", "help": "where records go (default $BASE/output)"},
+    "--outdir": {"type": given_path, "metavar": "DIR", "help": "where records go (default $BASE/output)"},
     "--uid": {"type": int, "help": "number of this repetition (default 0)"},
     "--repetitions": {
         "type": int,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from cotenant.checkout import CHECKOUT, output_directory
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_format, place
+from cotenant.commands.flags import Parser, add_format, given_path
 from cotenant.commands.output import tell_view
 from cotenant.commands.suite_flags import add_jobs, jobs_path
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -16,7 +16,7 @@ from cotenant.machine.topology import discover
 from cotenant.report.catalogue import CatalogueEntry, catalogue_view
 from cotenant.results.as_read import ReadRecord
 from cotenant.results.last import LastLaunch, last_launches
-from cotenant.results.record import name_of
+from cotenant.results.record import record_name
 from cotenant.results.record_files import records_in
 from cotenant.suite.cells import Job, expand
 from cotenant.suite.jobfile import Suite, load, select
@@ -44,7 +44,7 @@ def parser() -> Parser:
     parser = Parser("list", "List the jobs of a suite: what each trains, what its rate counts, and how long it takes.")
     add_jobs(parser.add_argument)
     last = "where the last launches are (default: the workspace's output)"
-    parser.add_argument("--outdir", type=place, metavar="DIR", help=last)
+    parser.add_argument("--outdir", type=given_path, metavar="DIR", help=last)
     add_format(parser, FORMS)
     return parser
 
@@ -71,7 +71,7 @@ def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueE
 
 def _of_mix(mix: Mix, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
     first = mix.apart[0] if mix.pairs else mix
-    launch = last.get(name_of(mix.labels[0], solo=False, mix=first.name))
+    launch = last.get(record_name(mix.labels[0], solo=False, mix=first.name))
     return CatalogueEntry(
         job=mix.name,
         group="student",

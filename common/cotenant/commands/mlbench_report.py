@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.api.records import no_record, of_suite, read
+from cotenant.api.records import no_record, of_suite, read_places
 from cotenant.checkout import TARGETS, output_directory
-from cotenant.commands.flags import Parser, place
-from cotenant.commands.other_work import other_works
+from cotenant.commands.flags import Parser, given_path
+from cotenant.commands.other_work import other_arguments
 from cotenant.commands.output import warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -52,7 +52,7 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     where = "where records are, searched recursively; or an export (default: the workspace's output)"
-    add("--reports", type=place, default=output_directory(), metavar="DIR", help=where)
+    add("--reports", type=given_path, default=output_directory(), metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
     add("--jobs", metavar="FILE", help=expected)
@@ -73,17 +73,17 @@ def parser() -> Parser:
 def _report(given: argparse.Namespace) -> Report:
     """Read the records, and warn of records that do not count. Raises CotenantError if none is left to score."""
     targets = targets_named(given.gpu_model, TARGETS)
-    records, skipped = read(spooled([given.reports]), warn)
+    records, skipped = read_places(spooled([given.reports]), warn)
     together = of_suite(records.frame.with_row_index(AT).filter(OF_EQUALS), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of users together")
     newest, twice = newest_in(together)
     counted, older = newest_work(newest)
     notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
-    notes += mlbench.unaudited(counted)
+    notes += mlbench.unaudited_jobs(counted)
     works = {}
     if given.gpu_model.upper() in REFERENCE:
-        works = other_works(Rows(records.table, counted.group_by("name").agg(pl.col(AT).first())[AT].to_list()))
+        works = other_arguments(Rows(records.table, counted.group_by("name").agg(pl.col(AT).first())[AT].to_list()))
     jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
     left_out = mlbench.ORIGINAL_LEFT_OUT if given.original_score else ()
     if (scored := mlbench.scored(newest, counted, targets, jobs, left_out)) is None:

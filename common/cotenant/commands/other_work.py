@@ -21,7 +21,7 @@ OF_NO_WORK = frozenset(
 SHOWN = 2
 
 
-def other_works(records: Rows) -> dict[str, str]:
+def other_arguments(records: Rows) -> dict[str, str]:
     """Return for each job the arguments that differ from the reference suite's; `records` has one record of each.
 
     Jobs that are not in that suite, and records without their command, are left out.

@@ -106,7 +106,7 @@ def live_console() -> Console | None:
 
 
 @contextlib.contextmanager
-def shown(planned: Sequence[Planned]) -> Iterator[LiveView | PlainView]:
+def shown_suite(planned: Sequence[Planned]) -> Iterator[LiveView | PlainView]:
     """Yield a view of a suite of these launches: live on a terminal that can be redrawn, else plain lines."""
     if (console := live_console()) is None:
         # Imported here, since most commands do not need the modules that read records.

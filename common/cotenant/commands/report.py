@@ -9,7 +9,7 @@ from pathlib import Path
 from cotenant.api.tables import MAKERS
 from cotenant.checkout import PROGRAM, PUBLISHED
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_format, add_records, place
+from cotenant.commands.flags import Parser, add_format, add_records, given_path
 from cotenant.errors import CotenantError
 
 OF_SYSTEMS = ("throughput", "batch-size", "speed-up", "scaling")
@@ -38,7 +38,7 @@ def parser() -> Parser:
     add_format(parser, FORMS)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     figures = "write each chart of the page as SVG and as PDF"
-    add("--figures", type=place, metavar="DIR", help=figures)
+    add("--figures", type=given_path, metavar="DIR", help=figures)
     add("--title", metavar="TEXT", help="the page's title")
     add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")
     expected = "the job file whose jobs, by their weights, the score expects (default: all targets)"
@@ -51,7 +51,7 @@ def parser() -> Parser:
         + ", ".join(f"{subject} ({name})" for name, subject in TABLES.items()),
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
-    add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
+    add("--outdir", type=given_path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     described = "descriptions of the systems; single or multiple: only rows of one device, or of several"
     add("--systems", metavar="FILE|single|multiple", action="append", default=[], help=described)
     add("--reference", metavar="SYSTEM", help="throughput relative to this row")

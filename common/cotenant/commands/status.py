@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from cotenant.checkout import output_directory
-from cotenant.commands.flags import Parser, add_format, place
+from cotenant.commands.flags import Parser, add_format, given_path
 from cotenant.commands.output import tell, tell_document
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.isolation.lock import described_holder, lock_holder, lock_path
@@ -63,7 +63,7 @@ def parser() -> Parser:
     """Return the parser of `status`."""
     parser = Parser("status", "Show which suite runs on this machine, and how far it is. Exit status 1: none runs.")
     where = "the directory of its records (default: the workspace's output)"
-    parser.add_argument("--outdir", type=place, metavar="DIR", help=where)
+    parser.add_argument("--outdir", type=given_path, metavar="DIR", help=where)
     add_format(parser)
     return parser
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.given import LaunchFlags, SuiteFlags
 from cotenant.commands.on_ray import as_node_0, run_on_ray
-from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_view, warn
+from cotenant.commands.output import note, shown_suite, tell, tell_document, tell_folded, tell_view, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.suite_options import cluster_flags, options_of
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, shortage
@@ -119,7 +119,7 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
             say(sentence)
     records: list[Record] = []
     try:
-        with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
+        with contextlib.nullcontext(PlainView(planned, note)) if whole else shown_suite(planned) as view:
             interrupted, finished = _repeated(suite, view, records)
     finally:
         # Also if a full disk has ended it halfway.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotenant.checkout import PROGRAM
-from cotenant.commands.flags import Parser, add_slice_flags, duration, place
+from cotenant.commands.flags import Parser, add_slice_flags, duration, given_path
 from cotenant.commands.given import SuiteFlags, add_flags
 from cotenant.commands.output import tell, warn
 from cotenant.commands.suite_flags import add_jobs
@@ -68,11 +68,11 @@ def parser() -> Parser:
     )
     add = parser.add_argument_group("what is tuned").add_argument
     add_jobs(add)
-    add("--out", type=place, metavar="FILE", required=True, help="the job file to write")
+    add("--out", type=given_path, metavar="FILE", required=True, help="the job file to write")
     all_of = "time for all searches together; a later start with more goes on (default 30m)"
     add("--budget", type=duration, default=1800.0, metavar="S", help=all_of)
     where = "where records go, a directory for each job (default: FILE with .tuning at its end)"
-    add("--outdir", type=place, metavar="DIR", help=where)
+    add("--outdir", type=given_path, metavar="DIR", help=where)
     add_flags(add, "--timeout", "--ready-timeout")
     add_slice_flags(parser)
     return parser

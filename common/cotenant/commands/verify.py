@@ -8,7 +8,7 @@ from pathlib import Path
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
-from cotenant.proof.archive import unpack
+from cotenant.proof.archive import unpacked
 from cotenant.proof.verify import checks_of
 from cotenant.text import printable
 
@@ -17,7 +17,7 @@ SHOWN = 20
 
 def main(argv: Sequence[str]) -> int:
     """Print every check. Returns 0 if all hold, else 1; raises CotenantError for a file that is no archive."""
-    checks = checks_of(*unpack(parser().parse_words(argv).archive))
+    checks = checks_of(*unpacked(parser().parse_words(argv).archive))
     for check in checks:
         more = len(check.wrong) - SHOWN
         sentences = [*check.wrong[:SHOWN], f"and {more} more" if more > 0 else "", check.note]

@@ -17,7 +17,7 @@ from pathlib import Path
 from cotenant.datasets.dataset import ALL, FAKE, SIZES, VALIDATION, Dataset
 from cotenant.datasets.disk import check_space, explained
 from cotenant.datasets.fetch import check_mirror
-from cotenant.datasets.obtain import ForeignFilesError, needed_bytes, obtain, standing
+from cotenant.datasets.obtain import ForeignFilesError, added_bytes, obtain, standing
 from cotenant.datasets.progress import say
 from cotenant.datasets.real import UNASKED_BYTES
 from cotenant.datasets.request import SetRequest
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             names, root = ", ".join(request.dataset.name for request in requests), requests[0].root
             # None of their makers would see that they do not find room together.
             with explained(names, root):
-                check_space(root, f"What is missing of {names}", sum(map(needed_bytes, requests)))
+                check_space(root, f"What is missing of {names}", sum(map(added_bytes, requests)))
         else:
             for request in requests:
                 obtain(request)

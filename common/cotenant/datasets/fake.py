@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cotenant.datasets.dataset import FAKE, File, FolderManifest
 from cotenant.datasets.disk import TEMPORARY_SUFFIX, bytes_below, write_file
-from cotenant.datasets.progress import shown
+from cotenant.datasets.progress import shown_progress
 from cotenant.datasets.request import SetRequest
 from cotenant.errors import CotenantError
 from cotenant.machine.limits import cgroup_mounts, quota_processors
@@ -45,7 +45,7 @@ def fill(request: SetRequest) -> FolderManifest:
     tasks = [missing[first : first + per_task] for first in range(0, len(missing), per_task)]
     make = partial(_make, dataset.content, staging)
     done = len(files) - len(missing)
-    with shown(dataset.name, len(files)) as reach:
+    with shown_progress(dataset.name, len(files)) as reach:
         for made in map(make, tasks) if processes <= 1 else _by_workers(make, tasks, processes):
             done += made
             reach(done)

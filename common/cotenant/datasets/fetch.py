@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from cotenant.datasets.dataset import Archive, Received
 from cotenant.datasets.disk import file_size
-from cotenant.datasets.progress import say, shown
+from cotenant.datasets.progress import say, shown_progress
 from cotenant.errors import CotenantError
 
 TRIES = 5
@@ -133,7 +133,7 @@ def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
     most_bytes = archive.size_bytes * (1 if archive.exact else 2)
     with (
         path.open("ab") as file,
-        shown(archive.name, archive.size_bytes, in_bytes=True) as reach,
+        shown_progress(archive.name, archive.size_bytes, in_bytes=True) as reach,
         subprocess.Popen(
             _command(url, start), bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as curl,
@@ -185,7 +185,7 @@ def verified(archive: Archive, path: Path, source: str) -> Received:
         recorded = f"{archive.name} has {archive.size_bytes:,}, recorded by {archive.recorded_by}"
         raise WrongBytesError(f"it has {size_bytes:,} bytes, and {recorded}")
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file, shown(f"checking {archive.name}", size_bytes, in_bytes=True) as reach:
+    with path.open("rb") as file, shown_progress(f"checking {archive.name}", size_bytes, in_bytes=True) as reach:
         while piece := file.read(_PIECE_BYTES):
             sha256.update(piece)
             if not archive.exact:

@@ -53,7 +53,7 @@ def obtain(request: SetRequest) -> None:
                 _build(request)
 
 
-def needed_bytes(request: SetRequest) -> int:
+def added_bytes(request: SetRequest) -> int:
     """Return the bytes that obtaining the set adds; 0 of one that will be refused."""
     if standing(request) is None:
         with suppress(CotenantError):

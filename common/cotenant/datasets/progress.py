@@ -18,7 +18,7 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def shown(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+def shown_progress(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of files, or of bytes, that are done, of `total`."""
 
     def words(done: int) -> str:

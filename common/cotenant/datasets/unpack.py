@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from cotenant.datasets.progress import shown
+from cotenant.datasets.progress import shown_progress
 
 # Data that is packed does not grow beyond this: an archive that is to fill a disk does.
 MOST_GROWTH = 3
@@ -38,7 +38,7 @@ def unpack(archives: Iterable[Path], folder: Path, place: Place, expected_bytes:
     `expected_bytes` is about the size of all members; three times as much is refused.
     """
     written = 0
-    with shown(f"unpacking {title}", expected_bytes, in_bytes=True) as reach:
+    with shown_progress(f"unpacking {title}", expected_bytes, in_bytes=True) as reach:
         try:
             for archive in archives:
                 for name, opened in members_of(archive):

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from cotenant.exec.optimizer import is_first_rank, wait_for_device
-from cotenant.exec.settings import Settings, address, interpreter
+from cotenant.exec.settings import Settings, address, this_interpreter
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE
@@ -99,4 +99,4 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
             self._steps.ended(by_exception=error is not None)
 
     def _facts(self) -> dict[str, Any]:
-        return {"observed": {"counted_by": "measure", **self._starts}, "torch": interpreter()}
+        return {"observed": {"counted_by": "measure", **self._starts}, "torch": this_interpreter()}

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from cotenant.exec.settings import Settings, address, interpreter
+from cotenant.exec.settings import Settings, address, this_interpreter
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
 
@@ -100,7 +100,7 @@ class Optimizers:
             "other_steppers": self._settings.others(),
             **self._settings.starts,
         }
-        return {"observed": observed, "torch": interpreter()}
+        return {"observed": observed, "torch": this_interpreter()}
 
     def _forget(self) -> None:
         """Forget everything in a forked child: its steps are not its parent's."""
@@ -149,7 +149,7 @@ class RowCounter:
 
     def take(self, dataset: object, batch: Any) -> None:
         self._latest = id(dataset)
-        self._taken[self._latest] = self._taken.get(self._latest, 0.0) + rows_of(batch)
+        self._taken[self._latest] = self._taken.get(self._latest, 0.0) + batch_length(batch)
 
     def since_last_step(self) -> float:
         if self._feeding not in self._taken:
@@ -159,13 +159,13 @@ class RowCounter:
         return rows
 
 
-def rows_of(batch: Any) -> float:
+def batch_length(batch: Any) -> float:
     """Return the length of the first tensor in a batch, however nested; 0 without one."""
     shape = getattr(batch, "shape", None)
     if shape is not None:
         return float(shape[0]) if len(shape) else 0.0
     inner = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
-    return next((rows for rows in map(rows_of, inner) if rows), 0.0)
+    return next((rows for rows in map(batch_length, inner) if rows), 0.0)
 
 
 def count_rows(loading: Any, rows: RowCounter) -> None:

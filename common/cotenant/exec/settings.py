@@ -94,7 +94,7 @@ class Settings:
 
     def note_interpreter(self) -> None:
         with contextlib.suppress(OSError), (Path(self.directory) / INTERPRETER).open("x") as file:
-            json.dump(interpreter(), file)
+            json.dump(this_interpreter(), file)
 
     def noted_interpreter(self) -> dict[str, Any]:
         """Return the interpreter of the first process that imported torch; empty without one."""
@@ -103,7 +103,7 @@ class Settings:
         return {}
 
 
-def interpreter() -> dict[str, Any]:
+def this_interpreter() -> dict[str, Any]:
     """Return this interpreter's path and version, and torch's version if it is imported."""
     torch = sys.modules.get("torch")
     version = {} if torch is None else {"version": str(torch.__version__)}

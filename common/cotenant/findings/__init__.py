@@ -98,7 +98,7 @@ def check(group: Group, name: str, every_suite: bool = False) -> Callable[[Calla
 Kind = TypeVar("Kind", RecordRule, LaunchRule, Check)
 
 
-def declared(kind: type[Kind], files: Iterable[ModuleType]) -> tuple[Kind, ...]:
+def declared_in(kind: type[Kind], files: Iterable[ModuleType]) -> tuple[Kind, ...]:
     """Return the rules or checks of these files, in their order."""
     return tuple(dict.fromkeys(value for file in files for value in vars(file).values() if isinstance(value, kind)))
 

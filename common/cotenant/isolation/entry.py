@@ -21,7 +21,7 @@ from cotenant.machine.nvidia import mps_daemon
 TRIAL_SHM_BYTES = 4096
 
 
-def start(
+def start_entry(
     entry: SliceEntry, channel: int, output: int, command: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """Start enter.py, which enters a slice, speaks on descriptor `channel`, and becomes `command`.
@@ -72,7 +72,9 @@ def own_shm_can_be_had() -> bool:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            trial = start(SliceEntry(shm_bytes=TRIAL_SHM_BYTES), theirs.fileno(), subprocess.DEVNULL, ["/never"], {})
+            trial = start_entry(
+                SliceEntry(shm_bytes=TRIAL_SHM_BYTES), theirs.fileno(), subprocess.DEVNULL, ["/never"], {}
+            )
         answer = ours.recv(4096)
     trial.wait()
     return answer == b"in\n"

@@ -17,7 +17,7 @@ from cotenant.isolation.v2tree import Tree
 SHM = Path("/dev/shm")
 
 
-def clear(location: Location, run: str) -> None:
+def clear_slices(location: Location, run: str) -> None:
     """Kill everything in a run's slices and remove them. Raises NotIsolatedError."""
     for place in _places(location):
         place.clear_run(run)

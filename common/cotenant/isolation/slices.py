@@ -90,7 +90,7 @@ class CgroupSlice(LiveSlice):
 
     def _count(self, controller: str, file: str, *names: str) -> int | None:
         """Return the number in a file, or the sum beside `names`; None if it is not counted here."""
-        return count(self._place_of(controller) / file, *names)
+        return count_in(self._place_of(controller) / file, *names)
 
     def make(self) -> None:
         """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
@@ -203,7 +203,7 @@ class CgroupBackend(Backend):
         raise NotImplementedError
 
 
-def count(path: Path, *names: str) -> int | None:
+def count_in(path: Path, *names: str) -> int | None:
     """Return the number in a file, or the sum beside `names`; None if one is not counted: no reading fails a launch."""
     try:
         numbers = [cgroupfs.field(path, name) for name in names] or [int(cgroupfs.read(path))]
@@ -213,12 +213,12 @@ def count(path: Path, *names: str) -> int | None:
     return sum(values) if len(values) == len(numbers) else None
 
 
-def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
+def throttled_time(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
     """Return (nanoseconds, times) that the quotas of these cgroups held their members back, from each `cpu.stat`.
 
     `name` is the field of the time, in units of `unit_ns`. A cgroup without a quota, or its controller, counts none.
     """
-    readings = [(count(path, name), count(path, "nr_throttled")) for path in stats]
+    readings = [(count_in(path, name), count_in(path, "nr_throttled")) for path in stats]
     units = [units for units, _ in readings if units is not None]
     times = [times for _, times in readings if times is not None]
     return sum(units) * unit_ns if units else None, sum(times) if times else None

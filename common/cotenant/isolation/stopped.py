@@ -13,7 +13,7 @@ STILL = frozenset("TtZX")
 """The states of a thread that does nothing: stopped, traced, dead."""
 
 
-def bind(pids: Iterable[int], processors: Sequence[int]) -> list[int]:
+def bind_stopped(pids: Iterable[int], processors: Sequence[int]) -> list[int]:
     """Bind every thread of these stopped processes to these processors; return all their effective processors, in
     order."""
     held = {*processors}

@@ -23,7 +23,7 @@ from cotenant.isolation.family import Family
 from cotenant.isolation.processes import kill_marked, send
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.stopped import bind, is_still
+from cotenant.isolation.stopped import bind_stopped, is_still
 
 
 class UnenforcedSlice(LiveSlice):
@@ -72,7 +72,7 @@ class UnenforcedSlice(LiveSlice):
         if not self.entry.set_affinity:
             return
         try:
-            found = bind(self._family.living(), processors)
+            found = bind_stopped(self._family.living(), processors)
         except OSError as error:
             raise NotIsolatedError(f"user {self._tenant} cannot be moved: {error}") from error
         if found != sorted(processors):

@@ -16,7 +16,7 @@ from cotenant.isolation.backend import SETUP_SCRIPT, Location, ReadBack, Refusal
 from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
+from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled_time
 from cotenant.procfs import format_list
 
 NEEDED = ("cpuset", "memory")
@@ -113,7 +113,7 @@ class V1Slice(CgroupSlice):
         """Read the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
         place = self._at.get("cpu", self._place_of("cpuacct"))
         stats = [*cgroupfs.above(place, "cpu.stat")] or [directory / "cpu.stat" for directory in self._quotas]
-        return throttled(stats, "throttled_time", 1)
+        return throttled_time(stats, "throttled_time", 1)
 
 
 class V1(CgroupBackend):

@@ -16,9 +16,18 @@ from cotenant.isolation.backend import SETUP_SCRIPT, Location, NotIsolatedError,
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
-from cotenant.isolation.stopped import bind
-from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, is_own, systemd_runs
+from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled_time
+from cotenant.isolation.stopped import bind_stopped
+from cotenant.isolation.v2tree import (
+    ESSENTIAL,
+    NEEDED,
+    Tree,
+    controllers,
+    homes,
+    is_declared_delegated,
+    is_own,
+    systemd_runs,
+)
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.procfs import described, format_list
@@ -93,7 +102,7 @@ class V2Slice(CgroupSlice):
         return totals
 
     def _throttled(self) -> Throttled:
-        return throttled(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)
+        return throttled_time(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)
 
     def _read_back(self) -> ReadBack:
         """Read the values in force: a file may accept more than its parent grants."""
@@ -113,7 +122,7 @@ class V2Slice(CgroupSlice):
 
     def _move(self, processors: Sequence[int]) -> str:
         if "cpuset" not in self._controllers:
-            return format_list(bind(self._group.pids(), processors))
+            return format_list(bind_stopped(self._group.pids(), processors))
         self._write("cpuset.cpus", format_list(processors))
         return cgroupfs.read(self._directory / "cpuset.cpus.effective")
 
@@ -250,7 +259,7 @@ class V2(CgroupBackend):
 
         Without systemd, root and the cgroup's owner decide: what root gave to a user is not taken back.
         """
-        if self._named or is_marked(top) or scope.is_inside():
+        if self._named or is_declared_delegated(top) or scope.is_inside():
             return True
         return scope.has_delegated(top) if systemd_runs() else os.geteuid() == 0 or is_own(top)
 

@@ -167,7 +167,7 @@ def systemd_runs() -> bool:
     return SYSTEMD.is_dir()
 
 
-def is_marked(directory: Path) -> bool:
+def is_declared_delegated(directory: Path) -> bool:
     """Whether a manager says that it has delegated this cgroup."""
     for name in ATTRIBUTES:
         with contextlib.suppress(OSError):

@@ -88,7 +88,7 @@ def result_of(tenant: Tenant, killed_outside: int) -> TenantResult:
     return TenantResult(tenant.spec, ending.outcome, ending.message, *seen)
 
 
-def refusal(result: LaunchResult, typed: Collection[str]) -> str:
+def refused_word(result: LaunchResult, typed: Collection[str]) -> str:
     """Return the message of a tenant that refused one of the `typed` words, and names it; "" without one.
 
     A wrong argument of the job file is not among these words: it fails its own cells only.

@@ -17,7 +17,7 @@ from cotenant.errors import CotenantError, UnwrittenError
 from cotenant.files import Directory
 from cotenant.finding import Finding, warning
 from cotenant.results.journal import FILE, Entry, Launched, append, goes_on, parsed
-from cotenant.results.record import Record, encode, restored
+from cotenant.results.record import Record, encode_record, restored
 from cotenant.results.store import (
     SUMMARY,
     Reserve,
@@ -70,7 +70,7 @@ class Output:
         for record in records:
             with suppress(CotenantError):
                 path = self._do(partial(write_record, self.directory, record, time))
-                kept[path.name] = hashlib.sha256(encode(record)).hexdigest()
+                kept[path.name] = hashlib.sha256(encode_record(record)).hexdigest()
         return kept
 
     def supersede(self, launch: Launched, records: Sequence[Record]) -> str:

@@ -12,7 +12,7 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.alone import GoesOn
 from cotenant.launch.design.shared import Design
 from cotenant.launch.tenant import TenantSpec
-from cotenant.results.record import SOLO, Baseline, name_of
+from cotenant.results.record import SOLO, Baseline, record_name
 from cotenant.suite.cells import JobCell
 from cotenant.suite.sizes import Size
 
@@ -106,7 +106,7 @@ class PlannedLaunch:
     @property
     def names(self) -> tuple[str, ...]:
         """The name of each record: its tenant's cell, with its mix or the mark of a tenant alone."""
-        return tuple(name_of(user.cell, self.solo, met.mix) for met in self.met for user in met.users)
+        return tuple(record_name(user.cell, self.solo, met.mix) for met in self.met for user in met.users)
 
     @property
     def met(self) -> tuple[PlannedLaunch, ...]:

@@ -107,14 +107,14 @@ def remove_containers(removal: Sequence[str]) -> str:
 def reap(parts: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. A failure does not stop the rest."""
     from cotenant.files import Directory
-    from cotenant.isolation.leftovers import clear
+    from cotenant.isolation.leftovers import clear_slices
     from cotenant.isolation.processes import kill_marked
     from cotenant.launch.paths import remove_tree
 
     run, slices = parts["run"], parts["slices"]
     # Slices come first, since a fork bomb would outrun the search for its marker.
     with contextlib.suppress(OSError):
-        clear(slices, run)
+        clear_slices(slices, run)
     with contextlib.suppress(OSError):
         kill_marked(run)
     if parts["removal"]:

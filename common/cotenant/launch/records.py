@@ -24,7 +24,7 @@ from cotenant.launch.planned import PlannedLaunch, Program
 from cotenant.launch.rank import Go
 from cotenant.launch.told import Told, told_of
 from cotenant.results.build import build_record
-from cotenant.results.rates import block_sums
+from cotenant.results.rates import observed_block_sums
 from cotenant.results.record import (
     NO_BLOCKS,
     NOT_ALONE,
@@ -36,7 +36,7 @@ from cotenant.results.record import (
     Observed,
     Record,
     known_outcome,
-    name_of,
+    record_name,
 )
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.tenants import Span, common_load, overlap, work_beside
@@ -96,7 +96,7 @@ class _Launched:
         command = spec.foreign.words_of(slice_.tenant, facts.uid) if spec.foreign else spec.command
         return Attested(
             suite=facts.suite,
-            name=name_of(program.cell.label, launch.solo, launch.mix),
+            name=record_name(program.cell.label, launch.solo, launch.mix),
             run_id=facts.uid,
             vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
             hostname=facts.machine["hostname"],
@@ -255,7 +255,7 @@ def _blocks(conducted: Conducted, tenant: int, has_parts: bool) -> Blocks:
 
 def _duet_ratio(result: LaunchResult, of_tenants: Sequence[Sequence[Observed]], design: Design) -> DuetRatio | None:
     """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
-    sums = {number: block_sums(observations) for number, observations in enumerate(of_tenants)}
+    sums = {number: observed_block_sums(observations) for number, observations in enumerate(of_tenants)}
     possible = {number: summed for number, summed in sums.items() if summed is not None}
     if result.conducted is None or len(possible) < len(sums):
         return None

@@ -16,7 +16,7 @@ from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import LaunchResult, TenantResult, refusal
+from cotenant.launch.outcome import LaunchResult, TenantResult, refused_word
 from cotenant.launch.paths import cleared
 from cotenant.launch.planned import PlannedLaunch
 from cotenant.launch.prepared import PreparedSuite
@@ -135,7 +135,7 @@ class _Launches:
                 left = [other for other in starts if other.key not in launched]
                 limits = suite.pace.limits(limits, [launch, *left])
             result, records = self._launch(positions[launch.key], launch, missing, limits)
-            if message := refusal(result, options.typed):
+            if message := refused_word(result, options.typed):
                 return f"{launch.label}: {message}"
             if options.raise_error and not all(record.completed for record in records):
                 break

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
-from cotenant.isolation.entry import start
+from cotenant.isolation.entry import start_entry
 from cotenant.isolation.family import Family
 from cotenant.isolation.processes import families, is_of
 from cotenant.isolation.slice import Slice
@@ -253,7 +253,7 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: D
         undo.callback(ours.close)
         with theirs, logs.open(spec.log.name, "xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
-            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
+            process = start_entry(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)

@@ -69,7 +69,7 @@ def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
     return variables
 
 
-def select(value: str, uuids: Sequence[str]) -> tuple[int, ...]:
+def visible_positions(value: str, uuids: Sequence[str]) -> tuple[int, ...]:
     """Return the positions that a visible-devices variable chooses, in the value's own order, by CUDA's rules.
 
     Entries are positions, or (beginning with a letter) UUIDs or prefixes of one that fit one device only. The

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from cotenant.machine.accelerators import Accelerator, pci_node, select
+from cotenant.machine.accelerators import Accelerator, pci_node, visible_positions
 from cotenant.machine.wheels import intel_place
 from cotenant.procfs import fields, numbered, read_int, read_text, to_int
 
@@ -31,7 +31,7 @@ def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerato
 
 
 def _chosen(value: str, devices: list[Accelerator]) -> list[Accelerator]:
-    return [devices[position] for position in select(value, [device.uuid for device in devices])]
+    return [devices[position] for position in visible_positions(value, [device.uuid for device in devices])]
 
 
 def _nodes(root: Path) -> list[tuple[Accelerator, bool]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.accelerators import HIDE_ALL, Accelerator, pci_node, select
+from cotenant.machine.accelerators import HIDE_ALL, Accelerator, pci_node, visible_positions
 from cotenant.machine.wheels import has_nvidia_nodes
 from cotenant.procfs import numbered, read_text
 
@@ -208,8 +208,8 @@ def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ..
     if value is None:
         return every
     if value.strip().startswith("MIG-"):
-        return tuple(every[position] for position in select(value, [part.uuid for part in every]))
-    positions = select(value, [device.uuid for device, _ in devices])
+        return tuple(every[position] for position in visible_positions(value, [part.uuid for part in every]))
+    positions = visible_positions(value, [device.uuid for device, _ in devices])
     return tuple(part for position in positions for part in devices[position][1])
 
 

@@ -88,7 +88,7 @@ def cluster_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> 
         raise CotenantError("--launcher ray runs suites, and nothing else.", "Use --launcher torchrun on each node.")
     node: int | None
     if launcher == "slurm":
-        nodes, node, host, port = slurm.place(environ)
+        nodes, node, host, port = slurm.place_of_step(environ)
     else:
         nodes, node, host, port = _by_torchrun(flags, environ)
     if nodes == 1:
@@ -119,7 +119,7 @@ def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, 
         node = flags.node
         if node is None and "GROUP_RANK" in environ:
             node = int(environ["GROUP_RANK"])
-        return (flags.nodes, node, *parsed(flags.endpoint or "127.0.0.1"))
+        return (flags.nodes, node, *parsed_endpoint(flags.endpoint or "127.0.0.1"))
     if not _is_torchrun(environ):
         raise CotenantError("--launcher torchrun needs --nnodes and --rdzv-endpoint.", "Or start it by torchrun.")
     if int(environ.get("LOCAL_WORLD_SIZE", "1")) != 1:
@@ -138,7 +138,7 @@ def boot_id() -> str:
     return read_text(Path("/proc/sys/kernel/random/boot_id"))
 
 
-def parsed(endpoint: str) -> tuple[str, int]:
+def parsed_endpoint(endpoint: str) -> tuple[str, int]:
     """Return host and port of `HOST:PORT`, `HOST` or `[ADDRESS]:PORT`. Raises CotenantError."""
     host, colon, port = endpoint.rpartition(":")
     if not colon or "]" in port:

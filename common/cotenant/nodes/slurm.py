@@ -52,7 +52,7 @@ def _step_nodes(environ: Mapping[str, str]) -> int:
     return 0 if environ.get("SLURM_STEP_ID") == INTERACTIVE else int(environ.get("SLURM_STEP_NUM_NODES") or "0")
 
 
-def place(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
+def place_of_step(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
     """Return a step's nodes, this one's number, and the endpoint: its first host, and a port by the job's number.
 
     Raises CotenantError for several tasks on a node.

@@ -79,7 +79,7 @@ def packed(members: Mapping[str, bytes]) -> bytes:
     return zstandard.ZstdCompressor(level=10, write_checksum=True).compress(plain.getvalue())
 
 
-def unpack(path: Path) -> tuple[ArchiveManifest, dict[str, bytes]]:
+def unpacked(path: Path) -> tuple[ArchiveManifest, dict[str, bytes]]:
     """Return the manifest and the other members of an archive, which is read into memory and written nowhere.
 
     Raises CotenantError for a file that is no archive, or cannot be unpacked.

@@ -18,7 +18,7 @@ from cotenant.proof.archive import RECORD, ArchiveManifest, sha256
 from cotenant.results.identity import with_efficiency
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Launched, Started, parsed
-from cotenant.results.rates import kept_by_blocks, meters_of, numbers_of
+from cotenant.results.rates import derived_meters, kept_by_blocks, numbers_of
 from cotenant.results.record import Record, counted, rated, restored
 from cotenant.results.superseded import SUPERSEDED
 from cotenant.stats.tenants import common_load, overlap
@@ -146,7 +146,7 @@ def _wrong_statistics(record: Record, earlier: Sequence[Record]) -> Iterator[str
         elif now is not None:
             yield from _other_values(_plain(now), _plain(written))
     bare = msgspec.structs.replace(record, meters=record.meters | {"scaling": {}})
-    meters = meters_of(record) | {"scaling": with_efficiency(bare, earlier).meters["scaling"]}
+    meters = derived_meters(record) | {"scaling": with_efficiency(bare, earlier).meters["scaling"]}
     for meter in ("compute", "steps", "steps_alone", "scaling"):
         yield from _other_values(_plain(meters.get(meter, {})), record.meters.get(meter, {}), f"{meter} ")
 

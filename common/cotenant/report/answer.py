@@ -20,7 +20,7 @@ from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE
 from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals
-from cotenant.stats.interference import log_ratios, mean_kept, ratio
+from cotenant.stats.interference import log_ratios, mean_kept, rate_ratio
 from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
 from cotenant.text import joined, many, verb
@@ -62,7 +62,7 @@ def job_shares(job: JobSummary) -> JobShares | None:
     equal = {uid: node / len(job.tenants) for uid, node in job.together.node.items()}
     shares = {}
     for tenant, estimate in job.tenants.items():
-        if (share := ratio(job.together.of(tenant), equal)) is None:
+        if (share := rate_ratio(job.together.of(tenant), equal)) is None:
             continue
         if estimate.observations is not None and estimate.interval is not None:
             own_rate = Kept(estimate.rate, estimate.interval, estimate.observations, "observations")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cotenant.report.kept import QUICKLY, counted
+from cotenant.report.kept import QUICKLY, n_text
 from cotenant.report.numbers import extent
 from cotenant.report.summary import Estimate, JobSummary
 from cotenant.results.launches import grouped
@@ -52,7 +52,7 @@ def _ends(estimates: Sequence[Estimate]) -> str:
 
 
 def _counts(counts: Sequence[int], over: str) -> str:
-    return counted(counts[0], over) if len(set(counts)) == 1 else f"{extent(counts)} {over}"
+    return n_text(counts[0], over) if len(set(counts)) == 1 else f"{extent(counts)} {over}"
 
 
 def _of_one(within: bool) -> str:

@@ -17,14 +17,14 @@ from cotenant.report.kept import (
     QUICKLY,
     STEP_FIELDS,
     STEPS,
-    explained,
     kept_columns,
     kept_fields,
     kept_meanings,
     kept_of,
+    kept_text,
+    legend_of,
     percents,
     rates_over_launches,
-    shown,
 )
 from cotenant.report.kept_rows import ALONE, FIELDS, KEPT, MIX, PAIR, TOGETHER, VALUE
 from cotenant.report.kept_table import kept_table
@@ -147,7 +147,7 @@ def mix_view(blocks: Sequence[MixBlock]) -> View:
     }
     rows = pl.concat([_mix_frame(block.rows).select(*MIX_FIELDS) for block in blocks]) if blocks else ()
     notes = [f"{block.mix}: {note}" for block in blocks for note in block.notes]
-    return View("mix", MIX_FIELDS, rows, MIX_COLUMNS, groups, lines=explained(texts), notes=notes)
+    return View("mix", MIX_FIELDS, rows, MIX_COLUMNS, groups, lines=legend_of(texts), notes=notes)
 
 
 def _mix_frame(rows: pl.DataFrame) -> pl.DataFrame:
@@ -176,14 +176,14 @@ def _facts(block: MixBlock) -> str:
 
 def _mix_notes(block: MixBlock) -> Iterator[Words]:
     if measures := block.measures:
-        slices = sum(1 / user["sharers"] for user in block.users)
+        slices, worst = sum(1 / user["sharers"] for user in block.users), block.worst
         parts = [
-            f"STP {shown(measures['stp'])} of {slices:g} slices",
-            f"ANTT {shown(measures['antt'])}",
-            f"worst slowdown {shown(measures['worst_slowdown'])}, user {block.worst['tenant']} ({block.worst['job']})",
-            f"fairness {shown(measures['fairness'])}",
+            f"STP {kept_text(measures['stp'])} of {slices:g} slices",
+            f"ANTT {kept_text(measures['antt'])}",
+            f"worst slowdown {kept_text(measures['worst_slowdown'])}, user {worst['tenant']} ({worst['job']})",
+            f"fairness {kept_text(measures['fairness'])}",
             f"tax {percents(measures['tax'])}",
-            *([f"energy {shown(measures['energy'])}"] if "energy" in measures else []),
+            *([f"energy {kept_text(measures['energy'])}"] if "energy" in measures else []),
         ]
         yield (("; ".join(parts), "bold"),)
     yield from (((note, "yellow"),) for note in block.notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cotenant.report.kept import counted
+from cotenant.report.kept import n_text
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.report.view import Column, Row, RowGroup, View, Words, with_ends
@@ -248,6 +248,6 @@ COLUMNS = (
     Column("users"),
     Column("least", ("least", "kind"), _least),
     Column("95 % interval", ("least", "kind", "least_low", "least_high"), _interval),
-    Column("n", ("n", "over"), counted),
+    Column("n", ("n", "over"), n_text),
     Column("", "standing", left=True),
 )

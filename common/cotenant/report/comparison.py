@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from cotenant.report.numbers import rate
 from cotenant.report.renderers import html
-from cotenant.report.view import Cell, Column, Row, View, Words, common, measured, with_ends
+from cotenant.report.view import Cell, Column, Row, View, Words, common, measurement, with_ends
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, changed_arguments, difference_of, difference_words, rates_of
 from cotenant.results.record import UNAUDITED
@@ -242,7 +242,7 @@ COLUMNS = (
     Column("job", left=True),
     Column("A", "a", rate),
     Column("B", "b", rate),
-    *measured(
+    *measurement(
         "B / A",
         ("ratio", "ratio_low", "ratio_high", "n_a", "n_b"),
         "{}, {}".format,

@@ -10,7 +10,7 @@ from typing import Any
 from cotenant.report import numbers
 from cotenant.report.comparison import middle
 from cotenant.report.problems import lines_below, losses, reported_findings
-from cotenant.report.view import Cell, Column, Row, RowGroup, View, Words, common, measured, place_columns, with_ends
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, Words, common, measurement, place_columns, with_ends
 from cotenant.results.launches import ABORTED, Work, distinguishing_values, grouped, work_of
 from cotenant.results.record import INVALID, UNAUDITED
 from cotenant.results.table import Rows
@@ -184,7 +184,7 @@ COLUMNS = (
     *place_columns("suite", "host", "isolation"),
     Column("duet", left=True),
     Column("uid", "run_id"),
-    *measured("B / A", _RATIO, show=numbers.ratio, span=numbers.ratio_interval)[:2],
+    *measurement("B / A", _RATIO, show=numbers.ratio, span=numbers.ratio_interval)[:2],
     Column("rounds"),
     Column("A", "a", numbers.rate),
     Column("B", "b", numbers.rate),

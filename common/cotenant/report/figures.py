@@ -58,7 +58,7 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
             with mpl.rc_context(settings), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
                 figure.savefig(stream, format=form, metadata={date: None})
-            write_whole(folder / f"{file_name(name, jobs)}.{form}", stream.getvalue())
+            write_whole(folder / f"{chart_file_name(name, jobs)}.{form}", stream.getvalue())
 
 
 def job_names(jobs: Sequence[JobSummary]) -> list[str]:
@@ -71,7 +71,7 @@ def job_names(jobs: Sequence[JobSummary]) -> list[str]:
     return [name if counts[name] == 1 else f"{name}-{index}" for index, name in enumerate(safe, start=1)]
 
 
-def file_name(chart: str, jobs: Sequence[str]) -> str:
+def chart_file_name(chart: str, jobs: Sequence[str]) -> str:
     """Return the name of a chart's files: `vae-timeline` for `j3t` if vae is job 3; other charts keep their names."""
     if found := _OF_JOB.fullmatch(chart):
         index, kind = found.groups()

@@ -11,10 +11,10 @@ from cotenant.procfs import parse_list
 from cotenant.report import numbers
 from cotenant.report.answer import MOST_HOSTS, UNNAMED
 from cotenant.report.job_cells import tenant_rates, verdict_note
-from cotenant.report.kept import counted, percents
+from cotenant.report.kept import n_text, percents
 from cotenant.report.numbers import ABSENT
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.report.view import Cell, Column, Row, RowGroup, View, common, measured, with_ends
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, common, measurement, with_ends
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
@@ -137,10 +137,10 @@ COLUMNS = (
     Column("devices"),
     Column("processors"),
     Column("jobs", ("rated", "jobs"), "{} of {}".format),
-    *measured(
+    *measurement(
         "over its like",
         ("ratio", "ratio_low", "ratio_high", "n", "over"),
-        counted,
+        n_text,
         numbers.ratio,
         numbers.ratio_interval,
     ),

@@ -14,10 +14,10 @@ from cotenant.report.kept import (
     BLOCKS,
     OF_N,
     QUICK,
-    explained,
     kept_columns,
     kept_fields,
     kept_meanings,
+    legend_of,
     rate_fields,
     rate_meanings,
     rates_over_launches,
@@ -117,7 +117,7 @@ def interference_view(summary: Summary) -> View:
         rows += [*of_suite.to_dicts(), *means]
         groups.append(RowGroup([*of_suite.to_dicts(), of_people], suite or "suite", host, [*_notes(of_suite)]))
     kinds = set(lines["baseline"])
-    explanations = explained({LEGEND: True, OF_N: True, BLOCKS: "blocks" in kinds, QUICK: "quick" in kinds})
+    explanations = legend_of({LEGEND: True, OF_N: True, BLOCKS: "blocks" in kinds, QUICK: "quick" in kinds})
     notes = [*summary.notes, *apart(summary)]
     return View("interference", INTERFERENCE_FIELDS, rows, COLUMNS, groups, lines=explanations, notes=notes)
 

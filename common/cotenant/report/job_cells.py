@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cotenant.report.kept import around, counted
+from cotenant.report.kept import around, n_text
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, TOO_SMALL, at_one_scale, percent, rates
 from cotenant.report.summary import JobSummary
-from cotenant.report.view import Cell, Column, measured
+from cotenant.report.view import Cell, Column, measurement
 from cotenant.results.record import CLEAN, SUSPECT, UNAUDITED
 from cotenant.stats.kept import Kept, Over
 from cotenant.text import joined
@@ -71,12 +71,12 @@ def estimate_columns(heading: str) -> list[Column]:
     """Return the columns of rate, interval, n and spread."""
 
     def n(launches: int, observations: int | None) -> str:
-        return counted(launches, "launches") if observations is None else counted(observations, "observations")
+        return n_text(launches, "launches") if observations is None else n_text(observations, "observations")
 
     def once(launches: int, observations: int | None) -> bool:
         return observations is None and launches == 1
 
-    return [*measured(heading, ESTIMATE[:-1], n, once=once), Column("spread", show=percent)]
+    return [*measurement(heading, ESTIMATE[:-1], n, once=once), Column("spread", show=percent)]
 
 
 def users_cell(found: Sequence[float]) -> Cell:

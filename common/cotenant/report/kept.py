@@ -7,7 +7,7 @@ from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.alone import STEP_TIMES
-from cotenant.report.view import Cell, Column, Row, Value, Words, measured, with_ends
+from cotenant.report.view import Cell, Column, Row, Value, Words, measurement, with_ends
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches
 from cotenant.text import many
@@ -32,7 +32,7 @@ DARKEST = 0.5
 STEP_FIELDS = (*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES))
 
 
-def explained(texts: Mapping[str, bool]) -> list[Words]:
+def legend_of(texts: Mapping[str, bool]) -> list[Words]:
     """Return one line with the needed texts."""
     return [((" ".join(text for text, needed in texts.items() if needed), "dim"),)]
 
@@ -44,12 +44,12 @@ def around(kept: Kept, show: Callable[[float, float], str] = numbers.ratio_inter
     return numbers.ONCE if kept.n == 1 else numbers.TOO_SMALL
 
 
-def counted(n: int, over: str) -> str:
+def n_text(n: int, over: str) -> str:
     """Return an n in words: `3 launches`, `1 round`."""
     return many(n, ONE[over])
 
 
-def shown(kept: Kept) -> str:
+def kept_text(kept: Kept) -> str:
     """Return `1.71 (1.65-1.78)`; without an interval the value alone."""
     return numbers.ratio(kept.value) + ("" if kept.interval is None else f" ({around(kept)})")
 
@@ -95,7 +95,7 @@ def kept_of(row: Row, fields: Sequence[str]) -> Kept | None:
 def kept_columns(heading: str, fields: Sequence[str], **more: Any) -> list[Column]:
     """Return the columns of value, interval and n."""
     show, span = numbers.ratio, numbers.ratio_interval
-    return measured(heading, fields, counted, show, span, lambda n, over: n == 1, **more)
+    return measurement(heading, fields, n_text, show, span, lambda n, over: n == 1, **more)
 
 
 def rate_fields(name: str) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def rate_values(rate: AcrossLaunches | None, fields: Sequence[str]) -> dict[str,
 
 def rates_over_launches(heading: str, name: str, **more: Any) -> list[Column]:
     """Return the columns of rate, interval and n."""
-    return measured(heading, rate_fields(name), once=lambda n: n == 1, **more)
+    return measurement(heading, rate_fields(name), once=lambda n: n == 1, **more)
 
 
 BASELINE = Column("baseline", show=lambda kind: "" if kind == "whole" else kind, left=True, optional=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cotenant.frames import pl
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, Side, rows_of, sliced, unlike
-from cotenant.report.kept import BASELINE, OF_N, explained, kept_columns, kept_values, rate_values, rates_over_launches
+from cotenant.report.kept import BASELINE, OF_N, kept_columns, kept_values, legend_of, rate_values, rates_over_launches
 from cotenant.report.kept_rows import (
     ALONE,
     COPIES,
@@ -39,7 +39,7 @@ from cotenant.report.summary import JobSummary, Summary
 from cotenant.report.view import Column, RowGroup, View, place_columns
 from cotenant.results.identity import natural
 from cotenant.results.launches import Work, distinguishing_values, grouped
-from cotenant.stats.interference import Rates, log_ratios, mean_kept, ratio
+from cotenant.stats.interference import Rates, log_ratios, mean_kept, rate_ratio
 from cotenant.stats.kept import Kept
 from cotenant.suite.pressure import level_of
 
@@ -135,7 +135,7 @@ def _of_ways(ways: Ways, ratios: NodeRatios, several: bool) -> Iterator[TableRow
         common: TableRow = {"suite": first.suite, "host": first.host, "isolation": jobs[-1].isolation}
         common |= {"job": first.cell, "difference": difference, "tenant": tenant, "company": COPIES}
         common["unit"] = first.unit or jobs[-1].unit
-        kept, worth = ratio(free_beside, lone), ratio(beside, free_beside)
+        kept, worth = rate_ratio(free_beside, lone), rate_ratio(beside, free_beside)
         if ways.unsliced is not None:
             rates = rate_values(over_free.across(tenant), TOGETHER) | rate_values(under.across(tenant), ALONE)
             baseline = under.baseline if lone else ""
@@ -302,4 +302,4 @@ def kept_view(summary: Summary) -> View:
         RowGroup(rows, f"kept in {suite or 'suite'}", host)
         for (suite, host), rows in frame.group_by("suite", "host", maintain_order=True)
     ]
-    return View("kept", FIELDS, frame, KEPT_COLUMNS, groups, lines=explained({OF_KEPT: True, OF_N: True}))
+    return View("kept", FIELDS, frame, KEPT_COLUMNS, groups, lines=legend_of({OF_KEPT: True, OF_N: True}))

@@ -121,7 +121,7 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
     ]
 
 
-def unaudited(records: pl.DataFrame) -> list[str]:
+def unaudited_jobs(records: pl.DataFrame) -> list[str]:
     """Return a sentence on the jobs of programs that speak the protocol without our loop."""
     names = records.filter(~pl.col("audited"))["name"].unique(maintain_order=True).to_list()
     return [f"Unaudited, a number by the program's own word alone: {', '.join(names)}."] if names else []

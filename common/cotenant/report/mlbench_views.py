@@ -104,7 +104,7 @@ def of_works(report: Report) -> list[str]:
 
 def _column(name: str) -> Column:
     if name.endswith("_pass"):
-        return Column(name, show=lambda passed: Cell(verdict(passed), style="green" if passed else "bold red"))
+        return Column(name, show=lambda passed: Cell(pass_text(passed), style="green" if passed else "bold red"))
     if name in ("mean", "perf"):
         return Column(name, (name, "sd%", "n"), _borne)
     return Column(name, show=SHOWN.get(name, plain), left=name == "job")
@@ -122,11 +122,11 @@ def classic_view(
     notes += [f"Measured, but without a target: {', '.join(without)}"] if without else []
     if total is not None:
         quantile, performance, passes = total
-        limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {verdict(quantile < CLASSIC_SPREAD)})"
+        limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {pass_text(quantile < CLASSIC_SPREAD)})"
         notes += [
             f"Bench Passes              : {passes}",
             f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * quantile:+.2f} % {limit}",
-            f"Performance               : {100 * performance:+.2f} % (at least 0 %: {verdict(performance >= 0)})",
+            f"Performance               : {100 * performance:+.2f} % (at least 0 %: {pass_text(performance >= 0)})",
         ]
     group = RowGroup(lines, "Results", notes=[((note, ""),) for note in notes])
     return View("results", columns=[*map(_column, lines.columns)], groups=[group])
@@ -143,7 +143,7 @@ def failures_view(report: Report) -> View:
     )
     failed = len(report.failed)
     share = f"{failed} of {report.total} records failed ({percent(failed / report.total if report.total else 1)})"
-    limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
+    limit = f"at most 1 % may: {pass_text(report.score.failures_pass)}"
     rows = [dict(zip(names, failure, strict=True)) for failure in report.failed]
     return View("failures", columns=columns, groups=[RowGroup(rows, "Failures", f"{share}; {limit}")])
 
@@ -174,7 +174,7 @@ def _devices_view(report: Report) -> View:
     return matrix_view(report.devices, names, report.matrix, "Relative device performance", facts)
 
 
-def verdict(passed: bool) -> str:
+def pass_text(passed: bool) -> str:
     return "yes" if passed else "NO"
 
 

@@ -16,11 +16,11 @@ from cotenant.report.kept import (
     QUICK,
     QUICKLY,
     SINGLE,
-    explained,
     kept_fields,
     kept_meanings,
     kept_of,
     kept_values,
+    legend_of,
     percents,
     shaded,
 )
@@ -182,7 +182,7 @@ def pairs_view(summary: Summary) -> View:
         for (victim, neighbour), (kept, doubts) in matrix.shares.items()
     ]
     notes = [note for matrix in matrices for note in matrix.notes]
-    return View("pairs", PAIR_FIELDS, rows, columns, groups, lines=explained(texts), notes=notes)
+    return View("pairs", PAIR_FIELDS, rows, columns, groups, lines=legend_of(texts), notes=notes)
 
 
 def _place(matrix: PairMatrix) -> dict[str, str]:

@@ -131,10 +131,10 @@ def _letters(plan: Document) -> Letters:
     parts = {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
     total = len(set(parts.values()))
     letters = {
-        tenant: (name_of(part, total), f"black on color({_COLOURS[part % len(_COLOURS)]})")
+        tenant: (letters_of(part, total), f"black on color({_COLOURS[part % len(_COLOURS)]})")
         for tenant, part in parts.items()
     }
-    return letters | {None: (name_of(None, total), "dim")}
+    return letters | {None: (letters_of(None, total), "dim")}
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
@@ -215,7 +215,7 @@ def _size(size_bytes: int) -> str:
     return f"{f'{size_bytes / scale:#.4g}'.rstrip('.')} {unit}"
 
 
-def name_of(tenant: int | None, total: int) -> str:
+def letters_of(tenant: int | None, total: int) -> str:
     """Return the name of one of `total` tenants: `A`, or `A0` if there are more than 52; dashes for None."""
     digits = len(str((total - 1) // len(_LETTERS))) if total > len(_LETTERS) else 0
     if tenant is None:

@@ -108,13 +108,15 @@ def pressure_view(curves: Sequence[PressureCurve]) -> View:
     by_host = grouped(curves, lambda curve: (curve.suite, curve.host))
     groups = [
         RowGroup(
-            [row for curve in here for row in _levels_of(curve)], *place, [((words_of(curve), ""),) for curve in here]
+            [row for curve in here for row in _levels_of(curve)],
+            *place,
+            [((curve_text(curve), ""),) for curve in here],
         )
         for place, here in by_host.items()
     ]
     rows = [row for curve in curves for row in _levels_of(curve)]
     lines = [((f"{LEGEND} {OF_N}", "dim"),)]
-    said = [words_of(curve) for curve in curves]
+    said = [curve_text(curve) for curve in curves]
     parts = [View("curves", CURVE_FIELDS, [_curve(curve) for curve in curves])]
     return View("pressure", PRESSURE_FIELDS, rows, COLUMNS, groups, lines=lines, sentences=said, parts=parts)
 
@@ -137,7 +139,7 @@ def _curve(curve: PressureCurve) -> Row:
     return {**_place(curve), **found, "knee": hinge and hinge.knee, "slope": hinge and hinge.slope}
 
 
-def words_of(series: PressureCurve) -> str:
+def curve_text(series: PressureCurve) -> str:
     """Return a curve in a sentence: the pressure from which the job loses, how much, and the levels not reached."""
     curve, suspect = series.curve, f"; suspect: {listed(series.doubts)}" if series.doubts else ""
     difference = f"; {series.difference}" if series.difference else ""

@@ -85,9 +85,9 @@ class Progress:
         before = f"{self.place} {shortened(f'{self.name:<{self._width}}', self.place, width)}  "
         together = [record for record in records if not record.solo]
         turns = [record for record in records if record.solo] if together else []
-        alone = f"; alone {tenant_rates(turns)}" if turns else ""
-        after = f"  {duration_words(seconds):>5}  {tenant_rates(together or records)}{alone}"
-        return before, f"{verdict(records):<{len(SUSPECT)}}", after
+        alone = f"; alone {rates_text(turns)}" if turns else ""
+        after = f"  {duration_words(seconds):>5}  {rates_text(together or records)}{alone}"
+        return before, f"{verdict_text(records):<{len(SUSPECT)}}", after
 
     @property
     def place(self) -> str:
@@ -119,7 +119,7 @@ class Progress:
         return seconds, "by a calibration of half a second" if by_estimate else "by the last run here"
 
 
-def verdict(records: Sequence[Record]) -> str:
+def verdict_text(records: Sequence[Record]) -> str:
     """Return clean, suspect, INVALID, interrupted, or the outcome of the first tenant that failed."""
     if all(record.completed for record in records):
         if any(record.invalid for record in records):
@@ -130,7 +130,7 @@ def verdict(records: Sequence[Record]) -> str:
     return min(ended, key=lambda outcome: outcome == "aborted", default=INTERRUPTED)
 
 
-def tenant_rates(records: Sequence[Record]) -> str:
+def rates_text(records: Sequence[Record]) -> str:
     """Return the tenants' rates with their unit, for many the lowest and highest; a dash if one has no valid rate."""
     counting = (record for record in records if record.completed and not record.invalid)
     rates = [record.statistics.median for record in counting if record.statistics]

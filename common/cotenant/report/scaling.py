@@ -12,13 +12,13 @@ from statistics import fmean, median, pstdev
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
-from cotenant.report.kept import counted
+from cotenant.report.kept import n_text
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
-from cotenant.report.view import Cell, Column, Row, RowGroup, View, common, measured, with_ends
+from cotenant.report.view import Cell, Column, Row, RowGroup, View, common, measurement, with_ends
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import Work, difference_of, difference_words, rates_of, work_of
-from cotenant.results.read import drawn
+from cotenant.results.read import read_drawn
 from cotenant.results.table import Rows
 from cotenant.stats.interference import efficiency
 from cotenant.stats.kept import Kept
@@ -246,10 +246,10 @@ COLUMNS = (
     Column("samples/s", "median", "{:.2f}".format, seen="files"),
     Column("speedup", show="{:.2f}".format, seen="files"),
     Column("cell", ("nodes", "devices"), "{}n{}g".format, left=True, seen="screens"),
-    *measured(
+    *measurement(
         "geometric mean",
         ("geometric_mean", "low", "high", "launches"),
-        partial(counted, over="launches"),
+        partial(n_text, over="launches"),
         once=lambda launches: launches == 1,
         seen="screens",
     ),
@@ -291,7 +291,8 @@ def _block(point: ScalingPoint) -> Iterator[str]:
     if len(rates) < INTERVAL_LAUNCHES and point.members is not None:
         newest = Rows(point.members.table, point.members.by("start_time", descending=True).at[:1])
         rates = (
-            tuple(float(rate) for seen in drawn(newest) for rate in seen.spans.rates if math.isfinite(rate)) or rates
+            tuple(float(rate) for seen in read_drawn(newest) for rate in seen.spans.rates if math.isfinite(rate))
+            or rates
         )
     source = f" (foreign: {printable(point.series.foreign)})" if point.series.foreign else ""
     yield f"Model: {printable(point.series.model)}{source}"

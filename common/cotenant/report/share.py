@@ -13,10 +13,10 @@ from cotenant.report.kept import (
     QUICK,
     STEP_FIELDS,
     STEPS,
-    explained,
     kept_columns,
     kept_fields,
     kept_meanings,
+    legend_of,
 )
 from cotenant.report.kept_rows import COPIES, FIELDS, KEPT, SLICES, VALUE
 from cotenant.report.kept_table import kept_table
@@ -84,12 +84,14 @@ def share_points(records: Rows) -> list[Row]:
             users = rows.filter(pl.col("measure") == KEPT, pl.col("sharers").is_not_null()).to_dicts()
             if users:
                 points.append(_point(users, {row["measure"]: row for row in rows.iter_rows(named=True)}))
-    shared = {place_of(point) for point in points if point["sharers"] > 1 or point["mode"] not in (SLICES, EXCLUSIVE)}
-    of_tables = [point for point in points if place_of(point) in shared and point["mode"] != EXCLUSIVE]
-    return sorted(of_tables, key=lambda point: (*place_of(point), point["mode"], point["sharers"]))
+    shared = {
+        point_place(point) for point in points if point["sharers"] > 1 or point["mode"] not in (SLICES, EXCLUSIVE)
+    }
+    of_tables = [point for point in points if point_place(point) in shared and point["mode"] != EXCLUSIVE]
+    return sorted(of_tables, key=lambda point: (*point_place(point), point["mode"], point["sharers"]))
 
 
-def place_of(point: Row) -> tuple[str, ...]:
+def point_place(point: Row) -> tuple[str, ...]:
     """Return suite, host, job and isolation of a point."""
     return tuple(point[name] for name in PLACE)
 
@@ -114,7 +116,7 @@ def _point(users: Sequence[Row], measures: dict[str, Row]) -> Row:
 def share_view(points: Sequence[Row]) -> View:
     """Return a table for each job, with a row for each mode and number of users."""
     groups, notes = list[RowGroup](), list[str]()
-    for (suite, host, job, isolation), of_job in grouped(points, place_of).items():
+    for (suite, host, job, isolation), of_job in grouped(points, point_place).items():
         said = [f"{point['mode']}, K = {point['sharers']}: {point['note']}" for point in of_job if point["note"]]
         words = [((text, "yellow"),) for text in said]
         groups.append(RowGroup(of_job, job, f"{suite} on {host}, isolation {isolation}", words))
@@ -125,4 +127,4 @@ def share_view(points: Sequence[Row]) -> View:
         OF_ENERGY: any(point["energy"] is not None for point in points),
         OF_STEPS: any(point[STEP_FIELDS[0]] is not None for point in points),
     }
-    return View("share", SHARE_FIELDS, points, COLUMNS, groups, lines=explained(texts), notes=notes)
+    return View("share", SHARE_FIELDS, points, COLUMNS, groups, lines=legend_of(texts), notes=notes)

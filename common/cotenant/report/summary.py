@@ -46,7 +46,7 @@ from cotenant.results.record import CLEAN, INVALID, SUSPECT
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
 from cotenant.stats.evenness import differences
-from cotenant.stats.interference import SuiteScore, interval_of_quotient, ratio, suite_score
+from cotenant.stats.interference import SuiteScore, interval_of_quotient, rate_ratio, suite_score
 from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import jain
@@ -287,9 +287,9 @@ def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
     """Return the shares that tenants and the node keep, over launches or a single launch's blocks or observations."""
     kept: dict[str | None, Kept] = {}
     for tenant, rates in job.together.tenants.items():
-        if (share := _within(job, alone, tenant) or ratio(rates, alone.of(tenant))) is not None:
+        if (share := _within(job, alone, tenant) or rate_ratio(rates, alone.of(tenant))) is not None:
             kept[tenant] = share
-    node = ratio(job.together.node, alone.node)
+    node = rate_ratio(job.together.node, alone.node)
     if node is None:
         return kept
     if len(kept) == len(job.together.tenants) and (whole := joint([*kept.values()])).within:

@@ -21,7 +21,7 @@ from cotenant.report.summary import JobSummary
 from cotenant.report.view import Column, View
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import grouped, rates_of
-from cotenant.results.read import drawn
+from cotenant.results.read import read_drawn
 from cotenant.results.targets import System, system_of
 from cotenant.stats.launches import across_launches
 from cotenant.suite.sizes import WHOLE
@@ -250,7 +250,7 @@ def _watt(job: JobSummary) -> float | None:
     rows = job.members.columns("run_id", "vcd").iter_rows()
     used = {(run_id, device) for run_id, vcd in rows for device in vcd.split(",")}
     power: dict[tuple[int, str], float] = {}
-    for record in drawn(job.members):
+    for record in read_drawn(job.members):
         if record.spans.alone.any():
             return None
         power |= {(record.run_id, meter.of): meter.mean for meter in record.meters if meter.quantity == POWER}

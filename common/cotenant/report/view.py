@@ -168,7 +168,7 @@ def with_ends(name: str, meaning: str, low: str = "", high: str = "") -> dict[st
     return {name: meaning, low or f"{name}_low": f"lower {end}", high or f"{name}_high": f"upper {end}"}
 
 
-def measured(
+def measurement(
     heading: str,
     fields: Sequence[str],
     n: Callable[..., str] = str,

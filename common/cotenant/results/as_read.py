@@ -13,7 +13,7 @@ from typing import Any
 
 from cotenant.finding import Finding
 from cotenant.results.identity import NOT_WORK, TUNABLE, unique_id
-from cotenant.results.rates import block_sums
+from cotenant.results.rates import observed_block_sums
 from cotenant.results.record import Record, cell_of, rated
 from cotenant.stats.kept import round_logs
 
@@ -134,7 +134,7 @@ def _contradiction(record: Record) -> str:
     if not rows or any(later.start_ns < earlier.end_ns for earlier, later in itertools.pairwise(made)):
         return "This record has a rate, and its observations are missing, impossible, or overlap."
     items, seconds = [row.items or 0.0 for row in rows], [row.took_ns / 1e9 for row in rows]
-    logs = [] if record.kept is None else list(round_logs(block_sums(made) or []))
+    logs = [] if record.kept is None else list(round_logs(observed_block_sums(made) or []))
     numbers = [("statistics.median", record.statistics.median, median(map(truediv, items, seconds)))]
     if record.train_item is not None:
         numbers.append(("train_item.avg", record.train_item.avg, sum(items) / sum(seconds)))

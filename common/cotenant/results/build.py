@@ -11,7 +11,7 @@ import msgspec
 from cotenant.confidential import Conceal, arguments_without, words_without
 from cotenant.results.devices import gpu_of, trained
 from cotenant.results.identity import unique_id
-from cotenant.results.rates import kept_by_blocks, meters_of, numbers_of
+from cotenant.results.rates import derived_meters, kept_by_blocks, numbers_of
 from cotenant.results.record import Attested, Observed, Record, cell_of, counts, rated
 from cotenant.results.told import TenantPart
 from cotenant.stats.tenants import Span
@@ -91,7 +91,7 @@ def build_record(facts: Attested, part: TenantPart, conceal: Conceal) -> Record:
         observed=part.observed,
         kept=kept_by_blocks(facts.observations) if completed else None,
     )
-    return msgspec.structs.replace(record, meters=record.meters | meters_of(record))
+    return msgspec.structs.replace(record, meters=record.meters | derived_meters(record))
 
 
 def _callers_software(machine: Mapping[str, Any], torch: Mapping[str, Any]) -> dict[str, Any]:

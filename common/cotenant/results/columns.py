@@ -445,7 +445,7 @@ def _numbers(observed: Observed) -> tuple[float | None, ...]:
     return start_ns, end_ns, items, rate, observed.data_wait_ns, observed.event_ns, observed.issued_ns
 
 
-def place_of(column: RecordColumn) -> Field | None:
+def field_of_column(column: RecordColumn) -> Field | None:
     """Return the field of `Record` with a column's values; None if these are computed.
 
     Raises AttributeError if no such field is declared.
@@ -460,7 +460,7 @@ def _takers(columns: tuple[RecordColumn, ...]) -> list[Callable[[ReadRecord], An
 
 
 def _taker(column: RecordColumn) -> Callable[[ReadRecord], Any]:
-    place, of_kind = place_of(column), KINDS[column.kind][1]
+    place, of_kind = field_of_column(column), KINDS[column.kind][1]
     if place is None:
         getter = column.of or operator.attrgetter(column.name)
         return lambda read: of_kind(getter(read))
@@ -474,7 +474,7 @@ def _check_of(column: RecordColumn) -> Check | None:
     """Return whether values of a column are possible: by its own check, else by the type of its field."""
     if column.check is not None:
         return column.check
-    place = place_of(column)
+    place = field_of_column(column)
     if place is not None and place.bounds is not None:
         return place.bounds
     return positive if column.kind is float else None

@@ -227,7 +227,7 @@ def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
     return {name: " and ".join(sorted(versions)) for name, versions in seen.items()}
 
 
-def differences(before: Mapping[str, str], after: Mapping[str, str], beside: Collection[str] = ()) -> list[str]:
+def version_differences(before: Mapping[str, str], after: Mapping[str, str], beside: Collection[str] = ()) -> list[str]:
     """Return `torch 2.14.0 -> 2.14.1` for each common component with a new version, except components in `beside`."""
     return [
         f"{name} {before[name]} -> {after[name]}"

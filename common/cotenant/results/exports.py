@@ -29,7 +29,7 @@ from cotenant.results.columns import schema
 from cotenant.results.export_form import export_form
 from cotenant.results.openmetrics import write_openmetrics
 from cotenant.results.skipped import NAMED, Skipped
-from cotenant.results.store import whole
+from cotenant.results.store import written_whole
 from cotenant.results.table import Table, table_of_rows
 from cotenant.text import FORMULA_BEGINNINGS, many, verb
 
@@ -79,7 +79,7 @@ WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
 }
 
 
-def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: str) -> None:
+def write_rows(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: str) -> None:
     """Write batches of rows to `path`, which exists once all are written. Unknown values are null.
 
     polars' streaming engine takes the batches one by one while it writes, so that only a few are in memory. Raises
@@ -101,7 +101,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 
     if form == "parquet" and path.exists() and not path.is_file():
         raise CotenantError(f"{path} is no regular file, and a Parquet file's digest is written into it.", OTHER_FILE)
-    with whole(path, OTHER_FILE) as temporary:
+    with written_whole(path, OTHER_FILE) as temporary:
         try:
             WRITERS[form](register_io_source(source, schema=types), temporary)
         except pl.exceptions.PolarsError as error:

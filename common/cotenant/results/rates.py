@@ -39,11 +39,11 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
 def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
     """Return the share of its rate alone that a tenant keeps, from its observations' blocks; None without blocks, or if
     an observation is impossible."""
-    sums = block_sums(observations)
+    sums = observed_block_sums(observations)
     return None if sums is None else kept(sums)
 
 
-def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
+def observed_block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
     """Return the sums of each block's kept observations, in order of time; None if an observation is impossible."""
     rows = [made for made in observations if made.kept and made.block is not None]
     if not all(made.possible for made in rows):
@@ -51,7 +51,7 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
     return sums_of_blocks((made.block or 0, made.kind == "only", made.items or 0.0, made.took_ns) for made in rows)
 
 
-def meters_of(record: Record) -> dict[str, dict[str, Any]]:
+def derived_meters(record: Record) -> dict[str, dict[str, Any]]:
     """Return `compute`, `steps` and `steps_alone` for a record's meters, from its observations and `observed` facts.
 
     Parts without data are left out; a tenant that did not complete has none. `steps_alone` is of the tenant's solo

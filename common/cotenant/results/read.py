@@ -17,7 +17,7 @@ from cotenant.results.exports import read_export
 from cotenant.results.record import Record
 from cotenant.results.record_files import own_records, records_in
 from cotenant.results.skipped import EDITED, Skipped
-from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
+from cotenant.results.table import IN_FILE, Rows, Table, joined_tables, record_tables
 
 BATCH_FILES = 100
 """The number of records with observations in one frame."""
@@ -47,13 +47,13 @@ def read_records(places: list[Path]) -> Records:
     for part in read_tables(places):
         skipped.append(part) if isinstance(part, Skipped) else parts.append(part)
     exports, _ = exports_among(places)
-    return Records(joined(parts), tuple(skipped), tuple(map(str, exports)))
+    return Records(joined_tables(parts), tuple(skipped), tuple(map(str, exports)))
 
 
 def read_tables(places: list[Path]) -> Iterator[Table | Skipped]:
     """Yield the rows of all records in batches, exported ones last. Raises CotenantError for a missing place."""
     exports, others = exports_among(places)
-    yield from tables(records_in(others))
+    yield from record_tables(records_in(others))
     for path in exports:
         yield from read_export(path)
 
@@ -94,7 +94,7 @@ def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Record]]:
             yield row, record
 
 
-def drawn(rows: Rows) -> list[Drawn]:
+def read_drawn(rows: Rows) -> list[Drawn]:
     """Read the drawn parts of these records again."""
     return [
         Drawn(str(record.tenant), record.run_id, spans_of(record), record.rendezvous, own_meters(record))

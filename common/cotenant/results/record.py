@@ -57,7 +57,7 @@ IN_MIX = ".in."
 """The part between the names of job and mix, in the names of a mix's tenants."""
 
 
-def name_of(cell: str, solo: bool, mix: str) -> str:
+def record_name(cell: str, solo: bool, mix: str) -> str:
     """Return a record's name: a tenant alone or in a mix has a mark, since it is no launch of its job."""
     return cell + SOLO if solo else f"{cell}{IN_MIX}{mix}" if mix else cell
 
@@ -426,7 +426,7 @@ def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
     return "failed", f"{outcome}: {message}"
 
 
-def plain(record: Record) -> dict[str, Any]:
+def plain_record(record: Record) -> dict[str, Any]:
     """Return the record as it is written: flat arguments first, and only values that JSON can hold.
 
     If an argument has the name of a field, the field's observed value is written. A number that is not finite becomes
@@ -437,9 +437,9 @@ def plain(record: Record) -> dict[str, Any]:
     return arguments | {name: fields.pop(name) for name in _ORIGINAL} | fields
 
 
-def encode(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
     """Return the content of a record's file: indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(plain(record)), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(plain_record(record)), indent=1) + b"\n"
 
 
 def restored(content: bytes) -> Record:

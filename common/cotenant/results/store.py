@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from cotenant.errors import CotenantError
 from cotenant.files import Directory, opened
-from cotenant.results.record import INTERRUPTED, Record, encode
+from cotenant.results.record import INTERRUPTED, Record, encode_record
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def write_record(directory: Path | Directory, record: Record, time: datetime) ->
 
     Tenants that share a device may end at the same time: if a name exists, the time in it is a microsecond later.
     """
-    content = encode(record)
+    content = encode_record(record)
     while True:
         name = file_name(record, time)
         try:
@@ -66,7 +66,7 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
         prepare_directory(report)
         return write_record(report, record, time)
     prepare_directory(report.parent)
-    write_whole(report, encode(record))
+    write_whole(report, encode_record(record))
     return report
 
 
@@ -86,12 +86,12 @@ def write_into(directory: Path | Directory, name: str, content: bytes) -> None:
 
 def write_named(path: Path, content: bytes, elsewhere: str) -> None:
     """Write this content to a file named by a person, using `whole`. Raises CotenantError."""
-    with whole(path, elsewhere) as place:
+    with written_whole(path, elsewhere) as place:
         place.write_bytes(content)
 
 
 @contextmanager
-def whole(path: Path, elsewhere: str) -> Iterator[Path]:
+def written_whole(path: Path, elsewhere: str) -> Iterator[Path]:
     """Yield a temporary path for a file named by a person, and rename it when it is complete.
 
     For a device or a pipe it yields the path itself, which root could otherwise replace by a file; a link stays, and

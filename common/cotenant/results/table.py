@@ -12,7 +12,7 @@ from typing import Any
 from cotenant.frames import pl
 from cotenant.results import columns
 from cotenant.results.columns import checked, schema, values_of
-from cotenant.results.record import Record, plain
+from cotenant.results.record import Record, plain_record
 from cotenant.results.record_files import AnyRecord, record_in
 from cotenant.results.skipped import Skipped
 
@@ -105,7 +105,7 @@ class Rows:
         return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "run_words"))
 
 
-def tables(records: Iterable[AnyRecord | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
+def record_tables(records: Iterable[AnyRecord | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
     """Yield records in tables of `size` rows, and skipped files or parts; one record's JSON at a time is in memory."""
     values: list[list[Any]] = []
     findings: list[tuple[Any, ...]] = []
@@ -137,12 +137,12 @@ def _table(values: list[list[Any]], findings: list[tuple[Any, ...]], unvouched: 
 
 def table_of(records: Iterable[AnyRecord]) -> Table:
     """Return the table of these records, in their order."""
-    return joined([table for table in tables(records) if isinstance(table, Table)])
+    return joined_tables([table for table in record_tables(records) if isinstance(table, Table)])
 
 
 def table_of_records(records: Iterable[Record]) -> Table:
     """Return the table of new records, as it would be read from their files."""
-    return table_of(record_in(plain(record), "") for record in records)
+    return table_of(record_in(plain_record(record), "") for record in records)
 
 
 def table_of_rows(rows: pl.LazyFrame) -> Table:
@@ -160,7 +160,7 @@ def table_of_rows(rows: pl.LazyFrame) -> Table:
     return Table(whole, findings.cast(FINDINGS))
 
 
-def joined(parts: Sequence[Table]) -> Table:
+def joined_tables(parts: Sequence[Table]) -> Table:
     """Return one table of the records of several tables; an empty one if there are none."""
     parts = parts or [_table([], [])]
     findings, before = [], 0

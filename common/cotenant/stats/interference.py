@@ -22,7 +22,7 @@ MEDIAN_OVER_MEAN = math.sqrt(math.pi / 2)
 few."""
 
 
-def ratio(over: Rates, under: Rates) -> Kept | None:
+def rate_ratio(over: Rates, under: Rates) -> Kept | None:
     """Return rates `over` / rates `under`, over launches; None if one of them is empty.
 
     Launches of one uid share the state of the machine, which drops out of their ratio: the t interval (Student, 1908)

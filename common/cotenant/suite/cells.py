@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cotenant.suite.fields import PRECISION, Args, Group
 from cotenant.suite.foreign import Foreign
 from cotenant.suite.sizes import WHOLE
-from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, value_behind, words
+from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, value_behind, variables_in, words
 
 _DEVICES = "--devices"
 _NODES = "--nodes"
@@ -184,7 +184,7 @@ def arguments(
 
 def named_variables(cell: JobCell, extra: Sequence[str]) -> set[str]:
     """Return the names of the variables that `arguments` would expand."""
-    return {name for word in _unexpanded(cell, extra) for name in names_in(word)}
+    return {name for word in _unexpanded(cell, extra) for name in variables_in(word)}
 
 
 def _unexpanded(cell: JobCell, extra: Sequence[str], seed: int | None = None) -> list[str]:

@@ -47,7 +47,7 @@ def kind(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def decode(text: str, source: str) -> tuple[JsonEntry, ...]:
+def decode_list(text: str, source: str) -> tuple[JsonEntry, ...]:
     """Return the elements of the JSON list in `text`, at least one; `source` is the file's name in errors.
 
     Raises a CotenantError with a sentence that starts with `source:line:column: `.

@@ -14,7 +14,7 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import content_of
 from cotenant.suite import fields
 from cotenant.suite.cells import Job, labels_of, with_values
-from cotenant.suite.decode import JsonEntry, at, decode, kind
+from cotenant.suite.decode import JsonEntry, at, decode_list, kind
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.mixes import Mix, check_mixes, mix_of, pairs_of
 from cotenant.text import quoted
@@ -45,7 +45,7 @@ def load(path: Path) -> Suite:
 
     Raises CotenantError that names the file and, as far as they are known, line, column, job and flag.
     """
-    entries = decode(_read(path), str(path))
+    entries = decode_list(_read(path), str(path))
     items = [item for number, entry in enumerate(entries, start=1) for item in _read_entry(entry, number)]
     jobs = _with_stems([item for item in items if isinstance(item, Job)])
     mixes = tuple(item for item in items if isinstance(item, Mix))
@@ -264,7 +264,7 @@ def shipped_jobs() -> list[str]:
 
 def _names_in(path: Path) -> list[str]:
     try:
-        entries = [entry.value for entry in decode(_read(path), str(path))]
+        entries = [entry.value for entry in decode_list(_read(path), str(path))]
     except CotenantError:
         return []
     names = [entry.get("name") for entry in entries if isinstance(entry, dict)]

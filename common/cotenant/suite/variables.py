@@ -42,7 +42,7 @@ VARIABLES: tuple[str, ...] = (
 _DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[^}]*)\}|)", re.ASCII)
 
 
-def names_in(text: str) -> set[str]:
+def variables_in(text: str) -> set[str]:
     """Return the names that `text` refers to, known or not.
 
     Raises CotenantError for a dollar that opens no name.
@@ -52,7 +52,7 @@ def names_in(text: str) -> set[str]:
 
 def check_variables(text: str) -> None:
     """Raise CotenantError if `text` cannot be expanded: for a stray dollar, or a name not in VARIABLES."""
-    for name in sorted(names_in(text)):
+    for name in sorted(variables_in(text)):
         _check_known(name, text, VARIABLES)
 
 

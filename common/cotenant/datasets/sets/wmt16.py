@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_lines, published, seeded
-from cotenant.datasets.progress import shown
+from cotenant.datasets.progress import shown_progress
 from cotenant.datasets.sets.wikitext import spelled, zipf_ranks
 from cotenant.datasets.unpack import DamagedArchiveError
 
@@ -130,7 +130,7 @@ def _pairs(text: Path) -> Iterator[tuple[list[str], list[str]]]:
     with (
         paths[0].open("rb") as english,
         paths[1].open("rb") as german,
-        shown(f"splitting {text.name}", sum(path.stat().st_size for path in paths), in_bytes=True) as reach,
+        shown_progress(f"splitting {text.name}", sum(path.stat().st_size for path in paths), in_bytes=True) as reach,
     ):
         try:
             for pair in zip(english, german, strict=True):

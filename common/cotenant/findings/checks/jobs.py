@@ -71,7 +71,7 @@ def torch(facts: Facts) -> Inspection:
 
 
 def _vision_broken(test: SelfTest) -> Finding:
-    release = fitting(test.torch)
+    release = fitting_torchvision(test.torch)
     wanted = f"'torchvision=={release}.*'" if release else "torchvision"
     remedy = f"pip install --force-reinstall --no-deps {wanted} --index-url {INDEX}/{test.built_for}"
     if OPERATORS_MISSING in test.vision_error or not belongs(test.torch, test.vision):
@@ -86,11 +86,11 @@ def _vision_broken(test: SelfTest) -> Finding:
 
 def belongs(torch_version: str, vision_version: str) -> bool:
     """Return whether these versions were released as a pair: torch 2.N with torchvision 0.(N + 15) since 2.0."""
-    release, parts = fitting(torch_version), vision_version.split(".")
+    release, parts = fitting_torchvision(torch_version), vision_version.split(".")
     return release is None or len(parts) < 2 or f"0.{parts[1]}" == release
 
 
-def fitting(torch_version: str) -> str | None:
+def fitting_torchvision(torch_version: str) -> str | None:
     """Return the torchvision release, `0.29`, that came with this torch, None for a version of another scheme."""
     major, _, rest = torch_version.partition(".")
     minor = rest.partition(".")[0]

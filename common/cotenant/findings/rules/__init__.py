@@ -8,18 +8,18 @@ from dataclasses import replace
 import msgspec
 
 from cotenant.finding import Finding
-from cotenant.findings import LaunchRule, RecordRule, declared, named
+from cotenant.findings import LaunchRule, RecordRule, declared_in, named
 from cotenant.findings.rules import blocks, devices, host, launches, timing, work
 from cotenant.findings.rules import input as input_
 from cotenant.results.identity import with_efficiency
 from cotenant.results.record import Record
 
 _FILES = (timing, blocks, work, input_, host, devices, launches)
-RECORD_RULES = {rule.name: rule for rule in declared(RecordRule, _FILES)}
+RECORD_RULES = {rule.name: rule for rule in declared_in(RecordRule, _FILES)}
 """The rules for one record, by the name of the finding that they make."""
 MOST_EFFECT = 0.02
 """A record is not suspect if the cause of a warning can have moved its rate by no more than this share."""
-LAUNCH_RULES = {rule.name: rule for rule in declared(LaunchRule, _FILES)}
+LAUNCH_RULES = {rule.name: rule for rule in declared_in(LaunchRule, _FILES)}
 
 
 def findings_of(record: Record) -> list[Finding]:

@@ -33,7 +33,7 @@ Values = npt.NDArray[np.float64]
 # Observations
 
 
-def whole(job: JobSummary) -> float:
+def whole_rate(job: JobSummary) -> float:
     """Return the rate that is 100 % in a job's pictures: the median of its tenants' rates."""
     return median(estimate.rate for estimate in job.tenants.values())
 
@@ -52,8 +52,8 @@ def observations(
         ChartRow(
             f"user {printable(user)}",
             rate(estimate.rate),
-            level=_level(estimate, whole(job)),
-            dots=[thinned(tenant.spans.rates / whole(job), most) for tenant in launches[user]],
+            level=_level(estimate, whole_rate(job)),
+            dots=[thinned(tenant.spans.rates / whole_rate(job), most) for tenant in launches[user]],
         )
         for user, estimate in job.tenants.items()
         if user in launches
@@ -69,7 +69,7 @@ def observations(
         f"{len(shown):,} of {total:,} observations drawn, evenly over their order." if len(shown) < total else "",
         f"{beyond:,} beyond the axis, at its end." if beyond else "",
     )
-    return Picture(picture, f"Observations, in % of the median user's rate, {rate(whole(job))}", caption)
+    return Picture(picture, f"Observations, in % of the median user's rate, {rate(whole_rate(job))}", caption)
 
 
 def _level(estimate: Estimate, base: float) -> Mark:

@@ -13,11 +13,11 @@ from cotenant.report.pictures.canvas import shares_axis
 from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.section import Details, Section
 from cotenant.report.sections.contents import PageContents
-from cotenant.report.sections.job_pictures import memory, newest_launch, observations, over_time, whole
+from cotenant.report.sections.job_pictures import memory, newest_launch, observations, over_time, whole_rate
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.drawn import DEVICE_QUANTITIES, Drawn
 from cotenant.results.launches import grouped
-from cotenant.results.read import drawn
+from cotenant.results.read import read_drawn
 from cotenant.text import joined, many
 
 POINTS = 8000
@@ -58,7 +58,7 @@ def _panels(summary: Summary) -> Iterator[Details]:
     ends = shares_axis(end for _, job, _ in rated for end in _extremes(job))
     several = len({job.host for _, job, _ in rated}) > 1
     for index, job, node in rated:
-        newest, tenants = max(job.rates, key=lambda launch: launch.start_time).run_id, drawn(job.members)
+        newest, tenants = max(job.rates, key=lambda launch: launch.start_time).run_id, read_drawn(job.members)
         launch = job.members.where(pl.col("run_id") == newest)
         label, limits = f"{job.label} on {job.host}" if several else job.label, memory(launch, f"j{index}m")
         pictures = (
@@ -89,7 +89,7 @@ def _panels(summary: Summary) -> Iterator[Details]:
 def _extremes(job: JobSummary) -> list[float]:
     """Return the lowest and the highest rate of any observation, as shares of the whole."""
     rates = job.members.columns(pl.col("rate_min_items_s").min(), pl.col("rate_max_items_s").max()).row(0)
-    return [end / whole(job) for end in rates if end is not None]
+    return [end / whole_rate(job) for end in rates if end is not None]
 
 
 def _span(estimate: Estimate) -> str:

@@ -17,7 +17,7 @@ from cotenant.report.pairs import outside_pairs, pairs_view
 from cotenant.report.pictures.canvas import ACCENT, INK, MOST, PAPER, SOFT, shares_axis, whole_percent
 from cotenant.report.pictures.curves import DASHED, CurveStyle, PlottedCurve, Scale, curves_picture, kept_curve
 from cotenant.report.pictures.rows import ChartRow, mark_of, rows_picture
-from cotenant.report.pressure import PressureCurve, words_of
+from cotenant.report.pressure import PressureCurve, curve_text
 from cotenant.report.renderers import html
 from cotenant.report.section import Details, Picture, Section
 from cotenant.report.sections.contents import PageContents, notes_of
@@ -87,7 +87,7 @@ def sharing(contents: PageContents) -> Section | None:
     if not contents.shared:
         return None
     details: list[Details] = []
-    for (_, host, job, isolation), points in grouped(contents.shared, share.place_of).items():
+    for (_, host, job, isolation), points in grouped(contents.shared, share.point_place).items():
         rows = [point for point in points if point["stp"] is not None]
         if len(rows) > 1:
             named = dict.fromkeys(point["mode"] for point in points)
@@ -149,11 +149,13 @@ def under_pressure(contents: PageContents) -> Section | None:
             Picture(
                 _over_pressure(curves, ends, f"pressure{number}-{at}"),
                 MEANT.get(resource, resource),
-                heard="; ".join(map(words_of, curves)),
+                heard="; ".join(map(curve_text, curves)),
             )
             for at, (resource, curves) in enumerate(grouped(of_job, lambda curve: curve.resource).items())
         ]
-        details.append(Details(f"{job} on {host}" if several else job, [*map(words_of, of_job)], pictures, small=True))
+        details.append(
+            Details(f"{job} on {host}" if several else job, [*map(curve_text, of_job)], pictures, small=True)
+        )
     sentences = [f"{pressure.LEGEND} {OF_CURVES}"]
     title = "Beside neighbours of known pressure"
     return Section(title, sentences, details=details, anchor="pressure", short="Under pressure")

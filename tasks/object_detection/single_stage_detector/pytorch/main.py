@@ -18,7 +18,7 @@ from torchvision.transforms.v2 import ColorJitter
 from torchvision.transforms.v2.functional import pil_to_tensor, resize, to_pil_image
 
 from cotenant.bench import Distributed, Run, flag, main
-from cotenant.bench.images import Images, Normalise, Paths, decode
+from cotenant.bench.images import Images, Normalise, Paths, whole_image
 
 CLASSES = 1 + 80  # class 0 is background
 OBJECTS, MOST_OBJECTS = 7.3, 40  # in one image
@@ -134,7 +134,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
                 row = (x, y, x + width, y + height, label_of[thing.category_id])
                 objects.setdefault(thing.image_id, []).append(row)
         seen = [one for one in found.images if one.id in objects]
-        self.images = Images(Paths(str(folder / one.file_name) for one in seen), decode, remedy)
+        self.images = Images(Paths(str(folder / one.file_name) for one in seen), whole_image, remedy)
         self.size = size
         self.jitter = ColorJitter(brightness=0.125, contrast=0.5, saturation=0.5, hue=0.05)
         self.extents = torch.tensor([(one.width, one.height) * 2 for one in seen])
