@@ -201,6 +201,7 @@ def crowd_of(
 ) -> list[Passed]:
     planned = InCrowds(searcher, 1, of_rates).plan(room(steps_ns, **({"budget_ns": 10**15} | more)))
     assert isinstance(planned, DesignPlan)
+    assert planned.awake_ns == len(steps_ns) * planned.expected_ns
     return carried_out(planned.rounds, observe)[0]
 
 

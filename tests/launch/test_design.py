@@ -173,6 +173,7 @@ def test_observations_between_leave_out_and_block_end_are_kept() -> None:
         Place(2, "all", False, 1),
         Place(2, "all", True, 1),
     ]
+    assert placed(0, (100, 140)) == [Place(1, "only", False, 1)]
     # Who was thawed has the longer leave-out, and one step.
     assert placed(1, (401, 559), (560, 900), (1100, 1200), (1250, 1700)) == [
         Place(2, "all", False, 1),

@@ -52,6 +52,9 @@ def test_users_hold_if_the_lower_limit_of_each_one_does() -> None:
     rows = {2: [values(0.55, 2, 0.02, chance) for _ in range(8)]}
     estimate = estimates_of(rows)[2]
     assert estimate.standing(HALF.log) is Standing.HELD
+    assert estimate.interval is not None
+    assert estimate.interval[0] < estimate.worst < estimate.interval[1]
+    assert sum(estimate.interval) / 2 == pytest.approx(estimate.worst)
     assert estimate.standing(math.log(0.55)) is Standing.UNCLEAR
     assert estimate.standing(math.log(0.6)) is Standing.FAILED
     # The mean of all users does not hide one that starves.
