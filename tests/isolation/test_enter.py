@@ -141,9 +141,9 @@ def test_a_broken_pipe_ends_the_benchmark_as_under_a_shell() -> None:
 RUNNER = """
 import socket, sys, time
 from cotenant.isolation.backend import SliceEntry
-from cotenant.isolation.entry import start
+from cotenant.isolation.entry import start_entry
 ours, theirs = socket.socketpair()
-start(SliceEntry(), theirs.fileno(), 2, sys.argv[1:], {"PATH": "/usr/bin:/bin"})
+start_entry(SliceEntry(), theirs.fileno(), 2, sys.argv[1:], {"PATH": "/usr/bin:/bin"})
 ours.recv(9)
 ours.send(b"1")
 time.sleep(1000)
@@ -205,11 +205,11 @@ ON_A_SHARED_HOST = """
 import socket
 from pathlib import Path
 from cotenant.isolation.backend import SliceEntry
-from cotenant.isolation.entry import start
+from cotenant.isolation.entry import start_entry
 before = Path("/proc/self/mountinfo").read_text()
 assert " shared:" in before
 ours, theirs = socket.socketpair()
-process = start(SliceEntry(shm_bytes=4096), theirs.fileno(), 2, ["/bin/true"], {})
+process = start_entry(SliceEntry(shm_bytes=4096), theirs.fileno(), 2, ["/bin/true"], {})
 assert ours.recv(9) == b"in\\n"
 assert Path("/proc/self/mountinfo").read_text() == before
 assert process.pid and Path(f"/proc/{process.pid}/mountinfo").read_text() != before

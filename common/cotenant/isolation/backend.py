@@ -239,7 +239,7 @@ class Backend(Protocol):
         """Kill and remove everything left of this run. Raises NotIsolatedError."""
 
     def location(self) -> Location:
-        """Return the facts that `leftovers.clear` needs to do the same after this process's death."""
+        """Return the facts that `leftovers.clear_slices` needs to do the same after this process's death."""
         return {}
 
 
