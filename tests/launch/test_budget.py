@@ -54,6 +54,7 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         assert not found(record, "budget")
 
 
+@pytest.mark.slow
 def test_steps_longer_than_the_budget_end_the_launch_early(loose: Suites) -> None:
     """By their warm-up 40 observations fit; of those that are made, each lasts 4 s."""
     words = ["--repeat", 40, "--number", 1, "--sleep", 4, "--warm-up-ns", 50_000_000]

@@ -64,7 +64,10 @@ def activate(suites: Suites, venv: Path) -> None:
         ("--baseline none --budget 1", "python train.py seen"),
         ("--baseline none --budget 1", "bash -c 'python train.py seen'"),
         ("--baseline none --budget 1 --count-line ^step", "env python train.py seen"),
-        ("--duet --budget 5 --repetitions 2", "python train.py seen --- env python train.py seen"),
+        pytest.param(
+            *("--duet --budget 5 --repetitions 2", "python train.py seen --- env python train.py seen"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["direct", "bash", "env and lines", "duet"],
 )
