@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report import numbers
-from cotenant.report.kept import around, kept_fields, kept_of, kept_text, kept_values, n_text, percents
+from cotenant.report.kept import around, kept_fields, kept_of, kept_values, n_text, percents, with_interval
 from cotenant.stats.kept import Kept, Over
 
 SURE, TWICE, SINGLE = Kept(0.9, (0.85, 0.95), 8), Kept(0.9, None, 2, "launches"), Kept(0.9, None, 1, "launches")
@@ -16,7 +16,7 @@ SURE, TWICE, SINGLE = Kept(0.9, (0.85, 0.95), 8), Kept(0.9, None, 2, "launches")
 
 def test_a_share_shows_its_interval_or_why_there_is_none() -> None:
     assert [around(share) for share in (TWICE, SINGLE)] == [numbers.TOO_SMALL, numbers.ONCE]
-    assert (kept_text(SURE), kept_text(TWICE)) == (f"0.900 ({around(SURE)})", "0.900")
+    assert (with_interval(SURE), with_interval(TWICE)) == (f"0.900 ({around(SURE)})", "0.900")
     assert (percents(SURE), percents(TWICE)) == ("90 % (85 to 95 % within one launch)", "90 %")
     assert [n_text(share.n, share.over) for share in (SURE, TWICE)] == ["8 rounds", "2 launches"]
     assert n_text(1, "launches") == "1 launch"

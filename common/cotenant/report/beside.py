@@ -21,10 +21,10 @@ from cotenant.report.kept import (
     kept_fields,
     kept_meanings,
     kept_of,
-    kept_text,
     legend_of,
     percents,
     rates_over_launches,
+    with_interval,
 )
 from cotenant.report.kept_rows import ALONE, FIELDS, KEPT, MIX, PAIR, TOGETHER, VALUE
 from cotenant.report.kept_table import kept_table
@@ -178,12 +178,12 @@ def _mix_notes(block: MixBlock) -> Iterator[Words]:
     if measures := block.measures:
         slices, worst = sum(1 / user["sharers"] for user in block.users), block.worst
         parts = [
-            f"STP {kept_text(measures['stp'])} of {slices:g} slices",
-            f"ANTT {kept_text(measures['antt'])}",
-            f"worst slowdown {kept_text(measures['worst_slowdown'])}, user {worst['tenant']} ({worst['job']})",
-            f"fairness {kept_text(measures['fairness'])}",
+            f"STP {with_interval(measures['stp'])} of {slices:g} slices",
+            f"ANTT {with_interval(measures['antt'])}",
+            f"worst slowdown {with_interval(measures['worst_slowdown'])}, user {worst['tenant']} ({worst['job']})",
+            f"fairness {with_interval(measures['fairness'])}",
             f"tax {percents(measures['tax'])}",
-            *([f"energy {kept_text(measures['energy'])}"] if "energy" in measures else []),
+            *([f"energy {with_interval(measures['energy'])}"] if "energy" in measures else []),
         ]
         yield (("; ".join(parts), "bold"),)
     yield from (((note, "yellow"),) for note in block.notes)

@@ -49,7 +49,7 @@ def n_text(n: int, over: str) -> str:
     return many(n, ONE[over])
 
 
-def kept_text(kept: Kept) -> str:
+def with_interval(kept: Kept) -> str:
     """Return `1.71 (1.65-1.78)`; without an interval the value alone."""
     return numbers.ratio(kept.value) + ("" if kept.interval is None else f" ({around(kept)})")
 
