@@ -32,10 +32,10 @@ def visible(value: str) -> dict[str, str]:
 
 
 FAST = {
-    "by-uuid": Case((uuid(5), uuid(2)), "exclusive", visible(f"{uuid(5)},{uuid(2)}")),
     "in-turns": Case((uuid(6),) * 2, "time", visible(uuid(6))),
 }
 SLOW = {
+    "by-uuid": Case((uuid(5), uuid(2)), "exclusive", visible(f"{uuid(5)},{uuid(2)}")),
     "by-index": Case((uuid(3),), "exclusive", visible("3")),
     "all-eight": Case(tuple(map(uuid, range(8))), "exclusive", {"NULL_DEVICE_COUNT": "8"}),
     "four-on-each-of-two": Case((uuid(0), uuid(7)) * 4, "time", visible("0,7")),

@@ -205,7 +205,7 @@ def test_a_neighbour_connecting_between_starts_loses_its_place(tmp_path: Path) -
     assert "has connected to the socket of user 0" in result.tenants[1].message
 
 
-@pytest.mark.parametrize("name", ["not-json", "record"])
+@pytest.mark.parametrize("name", ["not-json", pytest.param("record", marks=pytest.mark.slow)])
 def test_a_later_start_that_sends_garbage_fails_like_the_first(tmp_path: Path, name: str) -> None:
     joined = f"if start == 2:\n    runner._send({GARBAGE[name]!r})\n    time.sleep(30)"
     result = beside(tmp_path, program(joined=joined))

@@ -32,9 +32,9 @@ def test_it_is_told_what_was_seen_and_which_flags_work(
     monkeypatch.setattr("cotenant.launch.launch.SEEN_AFTER_S", 1.0)
     heard, words = Heard(), ("/bin/sh", "-c", PRINTS)
     planned = [replace(spec, foreign=Foreign(words, **flags)) for spec in specs(tmp_path, *words)]
-    result = launched(planned, observer=heard, limits=Limits(ready_limit_s=2.5))
+    result = launched(planned, observer=heard, limits=Limits(ready_limit_s=1.2))
     (told,) = [call[1] for call in heard.calls if call[0] == "tell"]
     assert re.match(rf"User 0 is not ready after 1 s\. {USED}{seen}", told)
     message = result.tenants[0].message
-    assert re.match(rf"It was not ready within 2\.5 s\. {USED}{seen}", message)
+    assert re.match(rf"It was not ready within 1\.2 s\. {USED}{seen}", message)
     assert message.endswith(" Or give it longer with --ready-timeout.")
