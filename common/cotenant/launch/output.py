@@ -80,9 +80,8 @@ class Output:
         """
         new = dict(zip(launch.records, records, strict=True))
         stems = {_stem(name) for name in new}
-        entries = parsed(self._known, FILE).entries
-        history = {name for entry in entries if isinstance(entry, Launched) for name in entry.records}
-        names = [name for name in history - new.keys() if _stem(name) in stems]
+        earlier = parsed(self._known, FILE).records
+        names = [name for name in earlier.keys() - new.keys() if _stem(name) in stems]
         older = {name: record for name in names if (record := self._record(name)) is not None}
         aside = []
         for name in superseded(new, older):

@@ -20,7 +20,7 @@ from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import content_of
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.journal import Journal, Launched, read_journal
+from cotenant.results.journal import Journal, read_journal
 from cotenant.results.store import write_named
 from cotenant.results.superseded import SUPERSEDED
 
@@ -104,14 +104,13 @@ def unpacked(path: Path) -> tuple[ArchiveManifest, dict[str, bytes]]:
 
 def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
     """Return the files of a directory of records, in order, and the names of records that no launch wrote; no link."""
-    names = {name for entry in journal.entries if isinstance(entry, Launched) for name in entry.records}
-    files, left_out = list[Path](), list[str]()
+    written, files, left_out = journal.records, list[Path](), list[str]()
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*.log")]):
         name = path.relative_to(directory).as_posix()
         is_own = path.suffix in KEPT or name in (JOURNAL, "summary.txt")
         if not is_own or path.name.startswith(".") or not stat.S_ISREG(path.lstat().st_mode):
             continue
-        if path.suffix == RECORD and name not in names:
+        if path.suffix == RECORD and name not in written:
             left_out.append(name)
         else:
             files.append(path)

@@ -67,8 +67,8 @@ def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Archive
     made = Counter(_repetition(launch) for launch in launches)
     for launch in launches:
         wrong += _wrong_records(launch, members, may_be_superseded=made[_repetition(launch)] > 1)
-    names = {name for launch in launches for name in launch.records}
-    foreign = [name for name in members if name.endswith(RECORD) and name not in names]
+    written = journal.records
+    foreign = [name for name in members if name.endswith(RECORD) and name not in written]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     ended = sum(launch.finished for launch in launches)
     looked_at = f"{many(len(starts), 'start')}, {many(len(launches), 'launch')}, {ended} of them finished"

@@ -93,6 +93,12 @@ class Journal:
     entries: tuple[Entry, ...] = ()
     head: str = FIRST
 
+    @property
+    def records(self) -> dict[str, str]:
+        """The SHA-256 of each record of the launches, by its name."""
+        launches = (entry for entry in self.entries if isinstance(entry, Launched))
+        return {name: digest for launch in launches for name, digest in launch.records.items()}
+
     def last_start(self, suite: str, uid: int, host: str) -> Started | None:
         """Return a repetition's newest start that was no resumption: on this host, else on any host."""
         starts = [entry for entry in self.entries if isinstance(entry, Started) and not entry.resumed]
@@ -123,14 +129,12 @@ class Written:
 
     def _read(self, directory: Path) -> dict[str, str]:
         try:
-            entries = read_journal(directory).entries
+            return read_journal(directory).records
         except CotenantError as error:
             path = str(directory / FILE)
             reason = error.sentence.removeprefix(path).lstrip(":, ").rstrip(".")
             self.unread[path] = f"{reason}, so no record is held against it"
             return {}
-        launches = (entry for entry in entries if isinstance(entry, Launched))
-        return {name: digest for launch in launches for name, digest in launch.records.items()}
 
 
 def now() -> str:

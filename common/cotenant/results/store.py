@@ -85,7 +85,7 @@ def write_into(directory: Path | Directory, name: str, content: bytes) -> None:
 
 
 def write_named(path: Path, content: bytes, elsewhere: str) -> None:
-    """Write this content to a file named by a person, using `whole`. Raises CotenantError."""
+    """Write this content to a file named by a person, using `written_whole`. Raises CotenantError."""
     with written_whole(path, elsewhere) as place:
         place.write_bytes(content)
 

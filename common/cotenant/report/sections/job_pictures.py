@@ -48,12 +48,13 @@ def observations(
     launches = grouped((tenant for tenant in tenants if tenant.spans.kept.any()), lambda tenant: tenant.tenant)
     if not launches:
         return None
+    whole = whole_rate(job)
     rows = [
         ChartRow(
             f"user {printable(user)}",
             rate(estimate.rate),
-            level=_level(estimate, whole_rate(job)),
-            dots=[thinned(tenant.spans.rates / whole_rate(job), most) for tenant in launches[user]],
+            level=_level(estimate, whole),
+            dots=[thinned(tenant.spans.rates / whole, most) for tenant in launches[user]],
         )
         for user, estimate in job.tenants.items()
         if user in launches
@@ -69,7 +70,7 @@ def observations(
         f"{len(shown):,} of {total:,} observations drawn, evenly over their order." if len(shown) < total else "",
         f"{beyond:,} beyond the axis, at its end." if beyond else "",
     )
-    return Picture(picture, f"Observations, in % of the median user's rate, {rate(whole_rate(job))}", caption)
+    return Picture(picture, f"Observations, in % of the median user's rate, {rate(whole)}", caption)
 
 
 def _level(estimate: Estimate, base: float) -> Mark:
