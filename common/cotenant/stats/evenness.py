@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 import numpy as np
-from scipy import special
 
 from cotenant.stats.kept import Kept, t_975
 
@@ -96,6 +95,8 @@ def beyond(q: float, k: int, freedom: int) -> float:
 
     By quadrature over the greatest mean and over the quantiles of the error, as scipy.stats takes a second to import.
     """
+    from scipy import special  # takes a fifth of a second to import
+
     quantiles = (_NODES + 1) / 2
     scales = np.sqrt(2 * special.gammaincinv(freedom / 2, quantiles) / freedom)
     tails = special.ndtr(_Z) - special.ndtr(_Z - q * scales[:, None])

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from scipy import special
-
 from cotenant.stats.evenness import NOTICEABLE, UNLIKELY
-from cotenant.stats.launches import interval_around, standard_error
+from cotenant.stats.launches import interval_around, standard_error, t_below
 from cotenant.stats.steadiness import MODIFIED_Z
 
 FAR = 3.5
@@ -80,7 +78,7 @@ def _upper(values: Sequence[float], hosts: int) -> float:
     if len(values) < LEAST:
         return math.inf
     error, freedom = standard_error(values)
-    return fmean(values) + float(special.stdtrit(freedom, 1 - UNLIKELY / hosts)) * error
+    return fmean(values) + t_below(1 - UNLIKELY / hosts, freedom) * error
 
 
 def _natural(centers: Sequence[float]) -> float:
