@@ -4,8 +4,9 @@ import math
 import random
 
 import pytest
+from scipy import stats
 
-from cotenant.stats.quantiles import quantile
+from cotenant.stats.quantiles import binomial_quantiles, quantile
 
 
 def test_a_quantile_is_an_order_statistic() -> None:
@@ -32,3 +33,6 @@ def test_the_ends_are_ranks_of_the_binomial_distribution() -> None:
     since P(binomial(100, 1/2) < 40) is 1.8 % and P(binomial(100, 1/2) < 41) is 2.8 %."""
     alternating = [value for pair in zip(range(1, 51), range(51, 101), strict=True) for value in pair]
     assert quantile(alternating, 0.5).interval == (40, 61)
+    for n in (1, 2, 39, 100, 12345):
+        for q in (0.05, 0.5, 0.95, 0.999):
+            assert binomial_quantiles(n, q) == (stats.binom.ppf(0.025, n, q), stats.binom.ppf(0.975, n, q)), (n, q)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from cotenant.stats.correlation import effective_count, scaled_rank
 
 
@@ -23,16 +25,24 @@ def quantile(values: Sequence[float], q: float) -> Quantile:
     end is missed with at most 2.5 %. n is the equivalent number of independent values, in the order of their making.
     Raises ValueError for no values.
     """
-    # A late import: the runner imports this room at a time when it must be fast.
-    from scipy.stats import binom
-
     if not values:
         raise ValueError("a quantile of no values")
     ordered, n, worth = sorted(values), len(values), math.floor(effective_count(values))
     value = ordered[max(0, math.ceil(q * n) - 1)]
-    low, high = int(binom.ppf(0.025, worth, q)), int(binom.ppf(0.975, worth, q)) + 1
-    if low < 1 or high > worth:
+    low, high = binomial_quantiles(worth, q)
+    if low < 1 or high >= worth:
         return Quantile(value, None)
     # The upper end is as far from the largest as this rank is from the smallest.
-    above = scaled_rank(worth + 1 - high, worth, n)
+    above = scaled_rank(worth - high, worth, n)
     return Quantile(value, (ordered[scaled_rank(low, worth, n) - 1], ordered[n - above]))
+
+
+def binomial_quantiles(n: int, q: float) -> tuple[int, int]:
+    """Return the quantiles of binomial(n, q) at 2.5 % and 97.5 %.
+
+    As scipy.stats.binom.ppf; that module takes a second to import.
+    """
+    ratios = np.arange(n, 0, -1) / np.arange(1, n + 1) * (q / (1 - q))
+    logs = n * math.log1p(-q) + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+    low, high = np.searchsorted(np.cumsum(np.exp(logs)), [0.025, 0.975])
+    return int(low), int(high)
