@@ -152,9 +152,9 @@ Rendezvous(sys.argv[1], 0, start=int(sys.argv[2])).await_go()
 def test_a_second_process_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     """Whichever start it claims to be."""
     runs = f"subprocess.run([sys.executable, '-c', {SECOND!r}, address[0], str(number)], capture_output=True)"
-    end = f"(place / 'second').open('ab').write(b''.join({runs}.stderr for number in (1, start, start + 1)))"
+    end = f"if start == 2: (place / 'second').write_bytes(b''.join({runs}.stderr for number in (1, 2, 3)))"
     is_whole(beside(tmp_path, program(end=end)))
-    assert (tmp_path / "second").read_text().count("refused this process: a second hello as rank 0") == 6
+    assert (tmp_path / "second").read_text().count("refused this process: a second hello as rank 0") == 3
 
 
 def test_a_child_holding_an_earlier_connection_blocks_no_start(tmp_path: Path) -> None:
@@ -170,21 +170,23 @@ GAP = """if start == 2:
 FORGER = "import socket, sys; s = socket.socket(1); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode()); s.recv(9)"
 
 
-@pytest.mark.parametrize("words", [b"", HELLO, HELLO * 2, GARBAGE["not-json"], b"x" * 9000])
-def test_nobody_takes_its_place_between_two_starts(tmp_path: Path, words: bytes) -> None:
+def test_nobody_takes_its_place_between_two_starts(tmp_path: Path) -> None:
     """A stranger is closed without a word; one that carries the run's marker does not stand for the user's own."""
 
     def attack() -> None:
         until((tmp_path / "gap").exists, "the first start has ended")
-        assert answer(tmp_path / "t0", words) == b""
         with pytest.raises(FileNotFoundError):
-            answer(tmp_path / "t1", words)
-        marked = {"COTENANT_RUN": RUN, "COTENANT_TENANT": "0"}
-        line = [sys.executable, "-S", "-c", FORGER, str(tmp_path / "t0"), words.decode()]
-        forger = subprocess.Popen(line, env=marked, stderr=subprocess.DEVNULL)
+            answer(tmp_path / "t1", HELLO)
+        forgers = []
+        for words in (b"", HELLO, HELLO * 2, GARBAGE["not-json"], b"x" * 9000):
+            assert answer(tmp_path / "t0", words) == b""
+            line = [sys.executable, "-S", "-c", FORGER, str(tmp_path / "t0"), words.decode()]
+            marked = {"COTENANT_RUN": RUN, "COTENANT_TENANT": "0"}
+            forgers.append(subprocess.Popen(line, env=marked, stderr=subprocess.DEVNULL))
         time.sleep(0.3)
         (tmp_path / "over").touch()
-        forger.wait(HANG_S)
+        for forger in forgers:
+            forger.wait(HANG_S)
 
     is_whole(beside(tmp_path, program(begin=GAP), attack=attack))
 
@@ -237,7 +239,7 @@ def test_a_start_that_is_held_still_does_not_hold_up_the_runner(tmp_path: Path, 
 @pytest.mark.usefixtures("short")
 def test_programs_that_are_started_again_take_turns(turning: Turning) -> None:
     """They are frozen in the midst of a start, and a later start hears that it is enough."""
-    text = program(step_s=0.005, repeat=1 << 20, most=25)
+    text = program(step_s=0.005, repeat=1 << 20, most=60)
     result = turning.launch(sys.executable, "-c", STARTS, text, foreign=AGAIN)
     assert outcomes(result) == ["completed", "completed"]
     for tenant in result.tenants:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,12 +15,13 @@ from cotenant.launch.alone import WentOn, observations_alone
 from cotenant.launch.design.designs import AllAtOnce
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
+from cotenant.launch.records import _findings
 from launch.turning import SUMS, Turning, outcomes, spans
 from patience import HANG_S
 from tenants.suites import TENANTS, Suites, found, job
 
 WHY = "somebody counts"
-COUNTED = (*SUMS[:1], "--number", "3", "--repeat", "9")
+COUNTED = (*SUMS, "--number", "3")
 DIES = f"""
 import os, sys, time
 from pathlib import Path
@@ -78,14 +82,21 @@ def test_a_turn_is_left_out_if_the_time_limit_leaves_no_time(turning: Turning, m
     assert outcomes(result) == ["completed", "completed"]
     missed = "--timeout leaves no time to observe it alone"
     assert (went_on(result).turns, went_on(result).missed) == ({}, {0: missed, 1: missed})
+    launch: Any = SimpleNamespace(is_part=False)
+    told = {
+        (one.rule, one.sentence.partition(":")[0], one.remedy.partition(",")[0]) for one in _findings(result, launch)
+    }
+    assert ("not_alone", "The rate that users like user 0 keep is unknown", "Use --baseline whole") in told
 
 
-def test_a_user_dying_alone_fails_and_the_next_has_its_turn(turning: Turning) -> None:
+def test_a_user_dying_alone_fails_and_the_next_has_its_turn(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "QUICK_KEPT_S", 1.5)
     result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], design=AllAtOnce(WHY))
     assert outcomes(result) == ["failed", "completed"]
     assert ([*went_on(result).turns], went_on(result).missed) == ([1], {0: "it ended while it was alone"})
 
 
+@pytest.mark.slow
 def test_a_record_without_a_turn_alone_suggests_whole_launches(loose: Suites) -> None:
     flags = ("--users", 2, "--baseline", "blocks", "--timeout", 7, "--", "--repeat", 6)
     ended = loose.run([job("sums.py", "--repeat", 6, "--number", 2)], *flags, status=0)
@@ -96,12 +107,22 @@ def test_a_record_without_a_turn_alone_suggests_whole_launches(loose: Suites) ->
     assert f"job: {why['sentence']} {why['remedy']}" in ended.stdout
 
 
-def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(loose: Suites) -> None:
-    loose.run([job("ranks.sh", 2, "--repeat", 12, "--number", 2)], "--users", 2, "--baseline", "blocks", status=0)
-    together, alone_, second = sorted(loose.records(), key=lambda record: (record["tenant"], record["solo"]))
+@pytest.mark.v1
+def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(v1: Suites) -> None:
+    """The launch has no blocks, and says why."""
+    ranks = job("ranks.sh", 2, "--repeat", 12, "--number", 2, "--sleep", 0.01, "--sums", 20)
+    ended = v1.run([ranks], "--users", 2, "--baseline", "blocks", status=0)
+    together, alone_, second = sorted(v1.records(), key=lambda record: (record["tenant"], record["solo"]))
+    assert [record["name"] for record in (together, alone_, second)] == ["job", "job.solo", "job"]
     assert [record["baseline"] for record in (together, alone_, second)] == [None, "quick", None]
+    assert (together["blocks"], together["kept"]) == (None, None)
     (why,) = found(together, "no_blocks")
     assert "a user has several processes, which wait for each other" in why["sentence"]
+    assert not found(alone_, "no_blocks")
+    assert "1 launch (baseline blocks" in ended.stdout
+    assert f"job: {why['sentence']} {why['remedy']}\n" in ended.stdout
+    assert re.search(r"1/1 job .* sum/s; alone .* sum/s", ended.stdout)
+    assert "keeps" in ended.stdout
     for record in (together, second):
         assert {len(rows) for rows in record["rank_observations"].values()} == {12}
     assert {len(rows) >= 6 for rows in alone_["rank_observations"].values()} == {True}

@@ -1,6 +1,5 @@
 """Launches that are given less than they asked for, and launches that have shown enough, through the real runner."""
 
-import os
 import re
 
 import pytest
@@ -23,7 +22,7 @@ def load_s(record: dict) -> float:
 def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
     """Of `cut` all would take more than 40 s; of `slow` more than 5 s, unlike its warm-up; of `short` far less."""
     jobs = [
-        job("rogue.py", "--repeat", 40, "--number", 50, "--sleep", 0.02, name="cut"),
+        job("rogue.py", "--repeat", 40, "--number", 50, "--sleep", 0.02, "--sums", 20, name="cut"),
         job("rogue.py", "--repeat", 100, "--number", 1, "--sleep", 0.05, "--warm-up-ns", 10_000_000, name="slow"),
         job(name="short"),
     ]
@@ -126,17 +125,12 @@ sys.exit(start(sys.argv[1:]))
 
 
 def test_a_bare_run_short_of_time_shortens_its_launches(loose: Suites) -> None:
-    line = loose.line([job(group="all")], "--users", 2, "--baseline", "blocks")
+    line = loose.line(
+        [job("sums.py", "--sleep", 0.01, "--sums", 20, group="all")], "--users", 2, "--baseline", "blocks"
+    )
     line[1:2] = ["-c", BARE.format(common=str(ROOT / "common"))]
     ended = loose.typed(line, 60, 0)
     assert re.search(r"^expected: \d+ s, until \d\d:\d\d, by a calibration of half a second$", ended.stdout, re.M)
     (record,) = loose.records()
     # Two fifths of 7.5 s.
     assert record["isolation"]["policies"]["budget_s"] == pytest.approx(3.0)
-
-
-def test_users_without_torch_are_not_said_to_import_it(loose: Suites) -> None:
-    """tests/launch/test_needs.py has those that do."""
-    usable = len(os.sched_getaffinity(0))
-    ended = loose.run([job()], "--users", 2 * usable, "--budget", "2s", status=0)
-    assert "import torch" not in ended.stdout

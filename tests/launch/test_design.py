@@ -41,7 +41,7 @@ def test_each_round_has_every_tenant_alone_exactly_once(steps_ns: dict[int, int]
 
 @pytest.mark.parametrize("tenants", [2, 3, 4])
 def test_tenants_go_on_equally_often_into_both_kinds_of_block(tenants: int) -> None:
-    blocks = blocks_in(InBlocks()._rounds(room(dict.fromkeys(range(tenants), MS)), 4000))
+    blocks = blocks_in(InBlocks()._rounds(room(dict.fromkeys(range(tenants), MS)), 1000))
     went_on = {
         kind: [0 in one.awake for one, block in pairwise(blocks) if block.kind == kind and 0 in block.awake]
         for kind in (ALL, ONLY)

@@ -13,7 +13,7 @@ import pytest
 
 from cotenant.exec.settings import HOOK
 from cotenant.launch.paths import SOCKET_PATH_BYTES
-from tenants.suites import Suites, found, script
+from tenants.suites import Suites, errors, found, processor_share, script
 
 TRAIN = """
 import sys, torch
@@ -39,25 +39,44 @@ def trains(folder: Path, **parts: Any) -> Path:
     return path
 
 
-def test_each_copy_of_a_command_is_told_what_is_its_own(loose: Suites) -> None:
-    """One run of the real runner, of a program that is no Python: PATH is the caller's, and a word has its number."""
-    shown = 'env > "$1"; echo "$COTENANT_TENANT $MASTER_PORT $TMPDIR $PATH" >> "$1"'
-    loose.executes("sh", "-c", shown, "copy", "out.{user}", flags="--baseline none --runs 6 --as mine", status=0)
-    records = loose.records()
-    ends = [(record["outcome"], record["name"], record["unit"]) for record in records]
+RUN_S = 0.15
+SHOWS = f"""
+env > "$1"
+echo "$COTENANT_TENANT $MASTER_PORT $TMPDIR $PATH" >> "$1"
+exec {sys.executable} -S -c "import time; any(iter(lambda: time.process_time() > {RUN_S}, True))"
+"""
+"""A program that is no Python, and ends after some processor time."""
+
+
+@pytest.fixture(scope="module")
+def copies(shared: Suites) -> list[dict[str, Any]]:
+    """The records of six runs each of two copies of a command."""
+    shared.executes("sh", "-c", SHOWS, "copy", "out.{user}", flags="--baseline none --runs 6 --as mine", status=0)
+    return shared.records()
+
+
+def test_each_copy_of_a_command_is_told_what_is_its_own(shared: Suites, copies: list[dict[str, Any]]) -> None:
+    """PATH is the caller's, and a word has its number."""
+    ends = [(record["outcome"], record["name"], record["unit"]) for record in copies]
     assert ends == [("completed", "mine", "run")] * 2
-    assert all(len(record["observations"]) == 6 and found(record, "unaudited") for record in records)
-    assert [record["command"][-1] for record in records] == ["out.0", "out.1"]
-    assert records[0]["program"].endswith("copy 'out.{user}'")
-    assert len({record["unique_id"] for record in records} - {""}) == 1
-    environments = [(loose.folder / f"out.{user}").read_text() for user in (0, 1)]
+    assert all(len(record["observations"]) == 6 and found(record, "unaudited") for record in copies)
+    assert [record["command"][-1] for record in copies] == ["out.0", "out.1"]
+    assert copies[0]["program"].endswith("copy 'out.{user}'")
+    assert len({record["unique_id"] for record in copies} - {""}) == 1
+    environments = [(shared.folder / f"out.{user}").read_text() for user in (0, 1)]
     last = [text.splitlines()[-1].split() for text in environments]
     assert [words[0] for words in last] == ["0", "1"]
     assert len({words[1] for words in last}) == len({words[2] for words in last}) == 2
-    assert {words[3] for words in last} == {loose.environment["PATH"]}
+    assert {words[3] for words in last} == {shared.environment["PATH"]}
     assert all(re.search(rf"^PYTHONPATH={re.escape(str(HOOK))}", text, re.M) for text in environments)
     assert all(len(f"{words[2]}/pymp-12345678/listener-12345678") <= SOCKET_PATH_BYTES for words in last)
     assert not re.search(r"^(DATA_DIRECTORY|USE_CUDA|JOB_ID)=", environments[0], re.M)
+
+
+def test_a_command_counts_with_the_processor_time_of_all_runs(copies: list[dict[str, Any]]) -> None:
+    for record in copies:
+        assert "idle_load" not in errors(record), record["meters"]["beside"]
+        assert processor_share(record, RUN_S) > 0.25
 
 
 @pytest.mark.slow

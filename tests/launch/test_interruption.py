@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from cotenant.launch.events import Interruption
 from launch.turning import outcomes
 from patience import HANG_S
 from tenants.fakes import FakeBackend, launched, specs
+from tenants.once import once
 from tenants.suites import PLACES, Suites, job, until, with_data
 
 ENDLESS = ("--repeat", 1_000_000)
@@ -39,26 +41,41 @@ def interrupt(runner: "subprocess.Popen[str]", *numbers: signal.Signals) -> None
 
 
 @pytest.mark.parametrize(
-    ("place", "number", "sender"), [("hello", signal.SIGINT, "Ctrl-C"), ("observed", signal.SIGTERM, "SIGTERM")]
+    ("place", "others", "number", "sender"),
+    [("hello", 2, signal.SIGINT, "Ctrl-C"), ("observed", 0, signal.SIGTERM, "SIGTERM")],
 )
 @pytest.mark.v1
-def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number: signal.Signals, sender: str) -> None:
-    interrupt(held(v1, place, *(ENDLESS if place == "observed" else ())), number)
-    assert v1.outcomes() == ["interrupted", "interrupted"]
-    assert {record["message"] for record in v1.records()} == {f"Stopped by {sender}."}
+def test_a_signal_leaves_records_and_nothing_else(
+    v1: Suites, place: str, others: int, number: signal.Signals, sender: str
+) -> None:
+    """Those of earlier launches, too; later ones are not made."""
+    interrupt(held(v1, place, *(ENDLESS if place == "observed" else ()), others=others), number)
+    before, interrupted = v1.records()[:-2], v1.records()[-2:]
+    assert [(record["name"], record["outcome"]) for record in before] == [("other0", "completed")] * others
+    assert [(record["name"], record["outcome"]) for record in interrupted] == [("job", "interrupted")] * 2
+    assert {record["message"] for record in interrupted} == {f"Stopped by {sender}."}
     assert f"Stopped by {sender};" in v1.said()
-    assert "[ 1/ 1][  /  ] interrupted |" in (v1.output / "summary.txt").read_text()
+    at = f"{2 if others else 1}/ {1 + others}"
+    assert f"[ {at}][  /  ] interrupted |" in (v1.output / "summary.txt").read_text()
     assert not v1.leftovers()
 
 
-@pytest.mark.v1
-def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
-    runner = held(v1, "done", "--at", "done", "--do", "hang", "--repeat", 3)
-    time.sleep(0.3)  # The runner reads ten times a second: now it has sent STOP.
-    interrupt(runner, signal.SIGTERM)
-    assert v1.outcomes() == ["interrupted", "interrupted"]
-    assert [len(record["observations"]) for record in v1.records()] == [3, 3]
-    assert not v1.leftovers()
+def test_a_signal_while_tenants_are_stopping(tmp_path: Path) -> None:
+    """Their observations count."""
+    done = "Path(os.environ['COTENANT_SOCKET']).with_name('done' + tenant).touch(); time.sleep(1000)"
+
+    def signal_us() -> None:
+        until(lambda: len([*tmp_path.glob("done?")]) == 2, "both are done")
+        time.sleep(0.3)  # The runner reads ten times a second: now it has sent STOP.
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with Interruption():
+        other = threading.Thread(target=signal_us)
+        other.start()
+        result = launched(specs(tmp_path, sys.executable, "-c", once(done=done)))
+        other.join()
+    assert outcomes(result) == ["interrupted", "interrupted"]
+    assert [len(tenant.ranks[0].observations) for tenant in result.tenants] == [1, 1]
 
 
 @pytest.mark.slow
@@ -73,12 +90,6 @@ def test_more_signals_harm_nothing(v1: Suites) -> None:
     assert not v1.leftovers()
 
 
-def test_the_launches_that_were_to_come_are_not_made(loose: Suites) -> None:
-    interrupt(held(loose, "go", users=1, others=2), signal.SIGTERM)
-    ends = [(record["name"], record["outcome"]) for record in loose.records()]
-    assert ends == [("other0", "completed"), ("job", "interrupted")]
-
-
 @pytest.mark.slow
 def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> None:
     runner = held(loose, "hello", "--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first")
@@ -88,7 +99,7 @@ def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> No
     assert loose.records()[0]["message"] == "first"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_signal_while_data_is_prepared(loose: Suites, number: signal.Signals) -> None:
     jobs = with_data(loose.folder, "setsid sleep 1000 &", 'touch "$BASE/preparing"', "sleep 1000")
     loose.base.mkdir()

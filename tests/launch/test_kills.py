@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,9 +35,10 @@ def reapers(suites: Suites) -> list[int]:
     return [pid for pid in suites.processes() if "reaper.py" in command(pid)]
 
 
-def busy(suites: Suites) -> "subprocess.Popen[str]":
-    """Start two tenants with children, one of them without any marker, and wait until they are measured."""
-    runner = suites.start([rogue("job", "hello", "children", *PLACES, *ENDLESS, who=None)], "--users", 2)
+def busy(suites: Suites, *before: dict[str, Any]) -> "subprocess.Popen[str]":
+    """Start two tenants with children, one of them without any marker, and wait until they are measured, after those of
+    the jobs `before`."""
+    runner = suites.start([*before, rogue("job", "hello", "children", *PLACES, *ENDLESS, who=None)], "--users", 2)
     suites.at_place("observed", 2)
     assert suites.isolation == "none" or len(suites.inhabitants()) >= 2 * 4
     return runner
@@ -44,7 +46,9 @@ def busy(suites: Suites) -> "subprocess.Popen[str]":
 
 @pytest.mark.parametrize("place", ["start", "observed"])
 def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> None:
-    runner = busy(v1) if place == "observed" else v1.start([job("plain.sh", "1000")], "--users", 2)
+    """The records of launches that have ended stay."""
+    finished = [] if place == "start" else [job(name="first")]
+    runner = busy(v1, *finished) if finished else v1.start([job("plain.sh", "1000")], "--users", 2)
     until(lambda: len(v1.inhabitants()) >= 2, "users are in")
     inside = v1.inhabitants()
     assert len(reapers(v1)) == 1
@@ -53,6 +57,8 @@ def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> N
     v1.gone(LIMIT_S)
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside), "the unmarked ones too", LIMIT_S)
     assert time.monotonic() - begin_s < LIMIT_S
+    ends = [(record["name"], record["outcome"]) for record in v1.records()]
+    assert ends == [("first", "completed")] * 2 * len(finished)
 
 
 def test_a_new_reaper_removes_half_written_files_of_its_runner(v1: Suites) -> None:
@@ -125,15 +131,6 @@ def die_together(suites: Suites, runner: "subprocess.Popen[str] | None" = None) 
     kill(runner.pid, signal.SIGSTOP)
     kill(reaper)
     kill_runner(runner)
-
-
-def test_finished_records_survive_the_runner(v1: Suites) -> None:
-    second = rogue("second", "go", "hang", *PLACES, who=None)
-    runner = v1.start([job(name="first"), second], "--users", 2)
-    v1.at_place("go", 2)
-    kill_runner(runner)
-    v1.gone(LIMIT_S)
-    assert [(record["name"], record["outcome"]) for record in v1.records()] == [("first", "completed")] * 2
 
 
 def kill_at_random(suites: Suites, seed: int) -> float:

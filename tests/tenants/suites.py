@@ -70,6 +70,17 @@ def errors(record: dict[str, Any]) -> set[str]:
     return {finding["rule"] for finding in record["findings"] if finding["severity"] == "error"}
 
 
+def processor_share(record: dict[str, Any], item_s: float) -> float:
+    """The processor time of a tenant beside others, as a part of the `item_s` that each of its items takes.
+
+    Of one start alone it would be a sixth of six; readings between which it is interpolated are up to a second apart.
+    """
+    rows, seen = record["observations"], record["meters"]["beside"][record["tenant"]]
+    spun_s = sum(row["items"] for row in rows) * item_s
+    share: float = seen["own"] / (spun_s * 1e9 / sum(row["end_ns"] - row["start_ns"] for row in rows))
+    return share
+
+
 class Suites:
     """One folder, base and lock: `leftovers()` lists the things that its runs left."""
 
