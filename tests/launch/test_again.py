@@ -120,16 +120,13 @@ def answer(path: Path, words: bytes) -> bytes:
 
 
 def test_its_starts_are_one_program_to_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a start takes: another program's processes end soon after one of them has left."""
+    """However long a start takes, as another program's processes end soon after one of them has left; the first ends
+    before it is ready."""
     monkeypatch.setattr("cotenant.launch.limits.GRACE_S", 0.0)
-    result = beside(tmp_path, program())
-    is_whole(result)
-    assert outcomes(result) == ["completed", "completed"]
-
-
-def test_one_that_ends_before_it_is_ready_is_ready_later(tmp_path: Path) -> None:
     joined = "if start == 1:\n    Meter(runner, {'item': 'row'})\n    os._exit(0)"
-    is_whole(beside(tmp_path, program(joined=joined)), starts=4)
+    result = beside(tmp_path, program(joined=joined))
+    is_whole(result, starts=4)
+    assert outcomes(result) == ["completed", "completed"]
 
 
 def test_a_later_start_hears_again_that_it_is_enough(tmp_path: Path) -> None:

@@ -96,17 +96,6 @@ def test_a_user_dying_alone_fails_and_the_next_has_its_turn(turning: Turning, mo
     assert ([*went_on(result).turns], went_on(result).missed) == ([1], {0: "it ended while it was alone"})
 
 
-@pytest.mark.slow
-def test_a_record_without_a_turn_alone_suggests_whole_launches(loose: Suites) -> None:
-    flags = ("--users", 2, "--baseline", "blocks", "--timeout", 7, "--", "--repeat", 6)
-    ended = loose.run([job("sums.py", "--repeat", 6, "--number", 2)], *flags, status=0)
-    assert [record["name"] for record in loose.records()] == ["job", "job"]
-    (why,) = found(loose.records()[0], "not_alone")
-    assert why["sentence"].startswith("The rate that users like user 0 keep is unknown: it was not observed alone, as ")
-    assert why["remedy"] == "Use --baseline whole, which launches each user alone."
-    assert f"job: {why['sentence']} {why['remedy']}" in ended.stdout
-
-
 @pytest.mark.v1
 def test_a_tenant_of_two_processes_goes_on_alone_by_its_count(v1: Suites) -> None:
     """The launch has no blocks, and says why."""

@@ -339,17 +339,3 @@ def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
         assert not errors(record)
     assert "pairs of jobs" in ended.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.v1
-@pytest.mark.parametrize("moment", range(10))
-@pytest.mark.parametrize("end", ["runner", "interrupt"])
-def test_in_the_midst_of_pairs_nothing_is_left_frozen_or_moved(v1: Suites, end: str, moment: int) -> None:
-    runner = v1.start([job("sums.py", "--repeat", 8, name=name) for name in ("a", "b", "c")], "--pairs", "a,b,c")
-    states = f"freezer/{v1.name}/*/t*/freezer.state"
-    until(lambda: any("FROZEN" in path.read_text() for path in CGROUPS.glob(states)), "somebody is frozen", 30)
-    time.sleep(0.237 * moment)
-    runner.send_signal(signal.SIGKILL if end == "runner" else signal.SIGINT)
-    runner.wait(HANG_S)
-    v1.gone(2.0)

@@ -63,13 +63,12 @@ def activate(suites: Suites, venv: Path) -> None:
     [
         ("--baseline none --budget 1", "python train.py seen", ""),
         ("--baseline none --budget 1 --count-line ^step", "env python train.py seen", "77"),
-        pytest.param("--baseline none --budget 1", "bash -c 'python train.py seen'", "", marks=pytest.mark.slow),
         pytest.param(
             *("--duet --budget 5 --repetitions 2", "python train.py seen --- env python train.py seen", ""),
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["direct", "env, lines and threads", "bash", "duet"],
+    ids=["direct", "env, lines and threads", "duet"],
 )
 def test_a_command_runs_in_the_callers_environment(
     loose: Suites, venv: Path, flags: str, words: str, threads: str

@@ -39,7 +39,7 @@ def trains(folder: Path, **parts: Any) -> Path:
     return path
 
 
-RUN_S = 0.15
+RUN_S = 0.12
 SHOWS = f"""
 env > "$1"
 echo "$COTENANT_TENANT $MASTER_PORT $TMPDIR $PATH" >> "$1"

@@ -94,17 +94,8 @@ def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
         return options(*words, extra=extra, there=with_devices(devices)).within_s
 
     assert within_s() == within_s("--name", "vae", "--uid", "3") == MOST_S == 600
-    for said in (
-        ("--budget", "9"),
-        ("--users", "2"),
-        ("--jobs", "cpu"),
-        ("--mix", "vae,wlm"),
-        (
-            "--baseline",
-            "whole",
-        ),
-    ):
-        assert within_s(*said) is None
+    for said in ("--budget 9", "--users 2", "--jobs cpu", "--mix vae,wlm", "--baseline whole"):
+        assert within_s(*said.split()) is None
     assert within_s(extra=("--repeat", "9")) is within_s(devices=1) is None
 
 

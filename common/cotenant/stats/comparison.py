@@ -87,9 +87,9 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
 def _p_slower(difference: float, error: float, freedom: float, border: float) -> float:
     if not error:
         return 0.0 if difference < -border else 1.0
-    from scipy.special import stdtr  # takes a fifth of a second to import
+    from scipy import special  # takes a fifth of a second to import
 
-    return float(stdtr(freedom, (difference + border) / error))
+    return float(special.stdtr(freedom, (difference + border) / error))
 
 
 def _p_rank(a: Sequence[float], b: Sequence[float]) -> float | None:
