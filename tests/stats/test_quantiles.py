@@ -6,7 +6,7 @@ import random
 import pytest
 from scipy import stats
 
-from cotenant.stats.quantiles import binomial_quantiles, quantile
+from cotenant.stats.quantiles import binomial_quantile, quantile
 
 
 def test_a_quantile_is_an_order_statistic() -> None:
@@ -35,4 +35,5 @@ def test_the_ends_are_ranks_of_the_binomial_distribution() -> None:
     assert quantile(alternating, 0.5).interval == (40, 61)
     for n in (1, 2, 39, 100, 12345):
         for q in (0.05, 0.5, 0.95, 0.999):
-            assert binomial_quantiles(n, q) == (stats.binom.ppf(0.025, n, q), stats.binom.ppf(0.975, n, q)), (n, q)
+            for probability in (0.025, 0.975):
+                assert binomial_quantile(probability, n, q) == stats.binom.ppf(probability, n, q), (n, q)

@@ -262,10 +262,11 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
         from cotenant.report.suite_end import suite_views
         from cotenant.report.summary import summarise
         from cotenant.results.table import Rows, table_of_records
+
+        summary = summarise(Rows.all(table_of_records(records)))
     except ModuleNotFoundError as error:
         warn(f"There is no table: the package '{error.name}' is missing. The records are written all the same.")
         return
-    summary = summarise(Rows.all(table_of_records(records)))
     if given.format == "json":
         tell_view(duets_view(summary.in_duets) if summary.in_duets else jobs_view(summary), given.format)
     else:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from cotenant.stats.correlation import effective_count, scaled_rank
 
 
@@ -29,7 +27,7 @@ def quantile(values: Sequence[float], q: float) -> Quantile:
         raise ValueError("a quantile of no values")
     ordered, n, worth = sorted(values), len(values), math.floor(effective_count(values))
     value = ordered[max(0, math.ceil(q * n) - 1)]
-    low, high = binomial_quantiles(worth, q)
+    low, high = binomial_quantile(0.025, worth, q), binomial_quantile(0.975, worth, q)
     if low < 1 or high >= worth:
         return Quantile(value, None)
     # The upper end is as far from the largest as this rank is from the smallest.
@@ -37,12 +35,14 @@ def quantile(values: Sequence[float], q: float) -> Quantile:
     return Quantile(value, (ordered[scaled_rank(low, worth, n) - 1], ordered[n - above]))
 
 
-def binomial_quantiles(n: int, q: float) -> tuple[int, int]:
-    """Return the quantiles of binomial(n, q) at 2.5 % and 97.5 %.
+def binomial_quantile(probability: float, n: int, q: float) -> int:
+    """Return the quantile of binomial(n, q) at this probability.
 
     As scipy.stats.binom.ppf; that module takes a second to import.
     """
-    ratios = np.arange(n, 0, -1) / np.arange(1, n + 1) * (q / (1 - q))
-    logs = n * math.log1p(-q) + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
-    low, high = np.searchsorted(np.cumsum(np.exp(logs)), [0.025, 0.975])
-    return int(low), int(high)
+    from scipy import special  # a late import: the runner imports this room at a time when it must be fast
+
+    count: int = math.ceil(special.bdtrik(probability, n, q))
+    # The inverse is continuous, and can lie just above a whole number.
+    below = count > 0 and special.bdtr(count - 1, n, q) >= probability
+    return count - 1 if below else count
