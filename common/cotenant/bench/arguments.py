@@ -9,6 +9,7 @@ names spellings that are accepted, with their number of values, and have no effe
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import re
 import types
@@ -51,12 +52,17 @@ def positional(default: Any, help: str = "", *names: str) -> Any:  # noqa: A002
     return Flag(default, names, help, positional=True)
 
 
-def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
+def declared(cls: type) -> Mapping[str, tuple[Any, Flag]]:
     """Return each parameter's type and flag, those of the base classes first.
 
     A plain value in a subclass is a new default: spellings and help stay as they were declared.
     Raises CotenantError for a name that a record or the contract already uses.
     """
+    return _declared(cls)
+
+
+@functools.cache
+def _declared(cls: type) -> Mapping[str, tuple[Any, Flag]]:
     parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
         hints = get_type_hints(owner)

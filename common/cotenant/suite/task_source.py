@@ -64,7 +64,7 @@ def source_of(task: Path) -> TaskSource:
 
 def _layers(file: Path) -> Iterator[Path]:
     """Yield the files of the layers that a file imports."""
-    module = _module(file)
+    module = _module(file) if LAYERS_MODULE[:-1].encode() in _content(file) else None
     for statement in ast.walk(module) if module is not None else ():
         match statement:
             case ast.Import(names):
