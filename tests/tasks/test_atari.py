@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,45 +26,59 @@ def built(main: Any, **parameters: Any) -> tuple[Any, Run]:
     return loading.built(main.Atari, **SMALL | parameters)
 
 
-def test_an_item_is_as_many_steps_as_a_rollout_has(main: Any) -> None:
-    assert built(main)[1].metrics == {"env_steps_per_item": 8}
-
-
-def test_the_loss_falls_on_a_fixed_rollout(main: Any) -> None:
+@pytest.fixture(scope="module")
+def ppo(main: Any) -> SimpleNamespace:
+    """A rollout with what was seen and done as it was played, and the losses of fifteen updates on it."""
     benchmark, run = built(main, **ONE_UPDATE)
-    rollout = benchmark.play(run)
-    seen = [benchmark.learn(run, rollout).item() for _ in range(15)]
-    assert seen[-1] < seen[0] - 0.01
+    played, step = [], benchmark.games.step
+
+    def watched(actions: np.ndarray) -> Any:
+        played.append((benchmark.seen_nfhw.copy(), actions))
+        return step(actions)
+
+    benchmark.games.step = watched
+    before, rollout = copy.deepcopy(benchmark.policy), benchmark.play(run)
+    losses = [benchmark.learn(run, rollout).item() for _ in range(15)]
+    return SimpleNamespace(
+        metrics=run.metrics, policy=benchmark.policy, before=before, played=played, rollout=rollout, losses=losses
+    )
 
 
-def test_a2c_learns_the_values_of_a_fixed_rollout(main: Any) -> None:
-    """The rest of its loss is weighted by the values' errors, so that the loss as a whole need not fall."""
-    benchmark, run = built(main, algo="a2c")
-    rollout, wrong = benchmark.play(run), []
-    for _ in range(15):
-        benchmark.learn_at_once(run, rollout)
-        wrong.append((benchmark.policy(rollout.frames_bfhw)[1] - rollout.returns_b).square().mean().item())
-    assert wrong[-1] < 0.2 * wrong[0]
+def test_an_item_is_as_many_steps_as_a_rollout_has(ppo: SimpleNamespace) -> None:
+    assert ppo.metrics == {"env_steps_per_item": 8}
+
+
+def test_the_loss_falls_on_a_fixed_rollout(ppo: SimpleNamespace) -> None:
+    assert ppo.losses[-1] < ppo.losses[0] - 0.01
+
+
+def test_updates_move_every_weight(ppo: SimpleNamespace) -> None:
+    assert still(ppo.before, ppo.policy) == []
+
+
+@pytest.mark.slow
+def test_a_step_in_bf16_moves_every_weight(main: Any) -> None:
+    benchmark, run = built(main, precision="bf16", **ONE_UPDATE)
+    before = copy.deepcopy(benchmark.policy)
+    run.precision.around(benchmark.step)(run, None)
+    assert still(before, benchmark.policy) == []
+
+
+def still(before: Any, after: Any) -> list[str]:
+    """Return the names of the weights that are the same in both policies."""
+    old = before.state_dict()
+    return [name for name, weight in after.named_parameters() if torch.equal(weight, old[name])]
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_the_seed_decides_what_a2c_loses(main: Any) -> None:
-    first, again, other = (losses(*built(main, algo="a2c", num_steps=5, seed=seed), 3) for seed in (5, 5, 6))
+    first, again, other = (
+        losses(*built(main, algo="a2c", batch_size=1, num_steps=5, seed=seed), 3) for seed in (5, 5, 6)
+    )
     assert first == again != other
 
 
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
-def test_a_step_moves_every_weight(main: Any, precision: str) -> None:
-    benchmark, run = built(main, precision=precision, **ONE_UPDATE)
-    before = {name: weight.detach().clone() for name, weight in benchmark.policy.named_parameters()}
-    run.precision.around(benchmark.step)(run, None)
-    for name, weight in benchmark.policy.named_parameters():
-        assert not torch.equal(weight, before[name]), name
-
-
-@pytest.mark.parametrize(
-    ("name", "actions", "sticky"), [("PongNoFrameskip-v4", 6, 0.0), ("Pong-v0", 6, 0.25), ("ALE/Breakout-v5", 4, 0.25)]
-)
+@pytest.mark.parametrize(("name", "actions", "sticky"), [("PongNoFrameskip-v4", 6, 0.0), ("ALE/Breakout-v5", 4, 0.25)])
 def test_games_go_by_all_their_names(
     main: Any, monkeypatch: pytest.MonkeyPatch, name: str, actions: int, sticky: float
 ) -> None:
@@ -74,12 +89,12 @@ def test_games_go_by_all_their_names(
     monkeypatch.setattr(
         vector_env, "AtariVectorEnv", lambda *args, **named: asked.update(named) or real(*args, **named)
     )
-    benchmark, _ = built(main, env_name=name)
+    benchmark, _ = built(main, env_name=name, batch_size=1)
     assert benchmark.policy.actor.out_features == actions
     assert asked["repeat_action_probability"] == sticky
 
 
-@pytest.mark.parametrize("processors", [1, 3])
+@pytest.mark.parametrize("processors", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_threads_are_as_many_as_the_slices_processors(
     main: Any, monkeypatch: pytest.MonkeyPatch, processors: int
 ) -> None:
@@ -96,37 +111,25 @@ def test_what_is_no_game_is_named(main: Any, name: str) -> None:
         built(main, env_name=name)
 
 
-def test_a_rollout_is_what_was_played(main: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark, run = built(main)
-    played: list[tuple[np.ndarray, np.ndarray]] = []
-    real = benchmark.games.step
-
-    def step(actions: np.ndarray) -> Any:
-        played.append((benchmark.seen_nfhw.copy(), actions))
-        return real(actions)
-
-    monkeypatch.setattr(benchmark.games, "step", step)
-    rollout = benchmark.play(run)
-    assert len(played) == 8
-    frames, actions = (torch.from_numpy(np.concatenate(part)) for part in zip(*played, strict=True))
+def test_a_rollout_is_what_was_played(ppo: SimpleNamespace) -> None:
+    rollout = ppo.rollout
+    assert len(ppo.played) == 8
+    frames, actions = (torch.from_numpy(np.concatenate(part)) for part in zip(*ppo.played, strict=True))
     assert frames.shape == (16, 4, 84, 84)
     assert torch.equal(rollout.frames_bfhw, frames)
     assert torch.equal(rollout.actions_b, actions)
-    log_probabilities, values = benchmark.policy(frames)
+    log_probabilities, values = ppo.before(frames)
     torch.testing.assert_close(rollout.log_probabilities_b, log_probabilities.gather(1, actions[:, None]).squeeze(1))
     torch.testing.assert_close(rollout.values_b, values)
     assert abs(rollout.advantages_b.mean()) < 1e-5
     assert not any(part.requires_grad for part in rollout)
 
 
-def test_the_ratio_is_one_before_the_first_update(main: Any) -> None:
+def test_the_ratio_is_one_before_the_first_update(ppo: SimpleNamespace) -> None:
     """Normalised advantages add up to zero, so that the first loss consists of value and entropy alone."""
-    benchmark, run = built(main, **ONE_UPDATE)
-    rollout = benchmark.play(run)
-    loss = benchmark.learn(run, rollout)
-    value = (rollout.values_b - rollout.returns_b).square().mean() / 2
+    value = (ppo.rollout.values_b - ppo.rollout.returns_b).square().mean() / 2
     entropy = torch.tensor(6.0).log()
-    torch.testing.assert_close(loss.detach(), 0.5 * value - 0.01 * entropy, atol=1e-3, rtol=1e-3)
+    assert ppo.losses[0] == pytest.approx((0.5 * value - 0.01 * entropy).item(), abs=1e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("decay", [0.95, 1.0])
@@ -181,7 +184,10 @@ def test_acktr_is_unsupported(main: Any, capfd: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_a2c_step_is_one_rmsprop_update_on_n_step_returns(main: Any) -> None:
-    """The weights after it equal those of the plain formulas of Mnih et al. (2016)."""
+    """The weights after it equal those of the plain formulas of Mnih et al. (2016), and further ones learn the values.
+
+    The rest of its loss is weighted by the values' errors, so that the loss as a whole need not fall.
+    """
     benchmark, run = built(main, algo="a2c", use_linear_lr_decay=False)
     rollouts, play = [], benchmark.play
     benchmark.play = lambda run: rollouts.append(play(run)) or rollouts[-1]
@@ -198,6 +204,9 @@ def test_an_a2c_step_is_one_rmsprop_update_on_n_step_returns(main: Any) -> None:
     torch.optim.RMSprop(plain.parameters(), lr=7e-4, alpha=0.99, eps=1e-5).step()
     for ours, theirs in zip(benchmark.policy.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
+    for _ in range(15):
+        benchmark.learn_at_once(run, rollouts[0])
+    assert (benchmark.policy(frames)[1] - returns).square().mean() < 0.2 * (old_values - returns).square().mean()
 
 
 def test_actions_are_drawn_by_their_probability(main: Any) -> None:

@@ -102,7 +102,7 @@ def test_what_a_user_rated_is_no_negative(few: Any) -> None:
         assert set(item[(user == one) & (label == 0)].tolist()) <= free[one]
 
 
-@pytest.mark.parametrize("batch_size", [1, 700, 2**18])
+@pytest.mark.parametrize("batch_size", [1, 2**15])
 def test_samples_are_ratings_and_drawn_items_of_their_users(few: Any, batch_size: int) -> None:
     user_r, item_r = torch.tensor([3, 3, 8], dtype=torch.int32), torch.tensor([150, 151, 152], dtype=torch.int32)
     batches = list(itertools.islice(few.samples(user_r, item_r, few.Known.of(user_r, item_r), batch_size), 3))
@@ -116,9 +116,8 @@ def test_samples_are_ratings_and_drawn_items_of_their_users(few: Any, batch_size
         assert 0.15 < label.mean() < 0.25
         assert 0.6 < (user == 3).float().mean() < 0.73
         assert len(pairs) == 3
-    if batch_size > 10_000:
         counts = torch.bincount(item[~positive], minlength=200)[:150]
-        assert counts.max() < 1.2 * counts.min()
+        assert counts.max() < 1.5 * counts.min()
 
 
 def test_the_file_is_read_as_a_slow_reader_would(few: Any, ratings: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,7 @@ def test_loader_reads_decodes_and_normalises(workers: int, tmp_path: Path) -> No
 
 
 @decodes
-@pytest.mark.parametrize("decoder", ["auto", "torchvision", "pil"])
+@pytest.mark.parametrize("decoder", ["auto", "pil"])
 def test_the_decoder_that_ran_is_recorded(decoder: str, tmp_path: Path) -> None:
     benchmark, run = built("loader", data=draw_pictures(tmp_path / "train"), size=16, batch_size=2, decoder=decoder)
     images, _ = next(iter(benchmark.batches(run)))

@@ -35,7 +35,7 @@ def built(main: Any, **parameters: Any) -> tuple[Any, Run]:
     return loading.built(main.WordLanguageModel, **SMALL | parameters)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", MODELS)
 def test_items_and_dtype_are_what_ran(main: Any, files: Path, model: str, precision: str) -> None:
     if model == "LSTM":
@@ -47,12 +47,12 @@ def test_items_and_dtype_are_what_ran(main: Any, files: Path, model: str, precis
     assert run.metrics == {"tokens_per_item": 7.0}
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_loss_falls_on_a_fixed_batch(main: Any, model: str, precision: str) -> None:
     if model == "LSTM":
         skip_without_lstm(precision)
-    seen = losses(*built(main, model=model, precision=precision), 60)
+    seen = losses(*built(main, model=model, precision=precision), 30)
     assert abs(seen[0] - np.log(100)) < 1
     assert seen[-1] < 0.8 * seen[0]
 
