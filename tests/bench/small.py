@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import torch
 from torch import nn
 
 from cotenant.bench import Benchmark, Run, session
 from cotenant.bench.loop import Loop
-from cotenant.results.schema import record_schema
+from results.made import check_schema
 
 
 class Small(Benchmark):
@@ -59,6 +57,4 @@ def record_of(cls: type[Benchmark], folder: Path, words: str = "", status: int =
 
 def read(path: Path) -> dict[str, Any]:
     """Return the record in a file, which the schema allows."""
-    record: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(record, record_schema())
-    return record
+    return check_schema(path.read_bytes())

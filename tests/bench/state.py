@@ -39,7 +39,8 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_float32_matmul_precision(products)
     torch.backends.cudnn.allow_tf32 = convolutions
     torch.backends.cudnn.benchmark = tuned
-    torch.use_deterministic_algorithms(False)
+    if torch.are_deterministic_algorithms_enabled():  # The call imports torch's compiler.
+        torch.use_deterministic_algorithms(False)
     torch.backends.cudnn.deterministic = False
     torch.set_flush_denormal(False)
 

@@ -13,6 +13,12 @@ from cotenant.launch.environment import free_ports
 HOST = "127.0.0.1"
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.meeting.AGAIN_S", 0.2)
+    monkeypatch.setattr("cotenant.bench.meeting.READ_S", 0.3)
+
+
 def node(number: int, index: int = 0, ranks: int = 1, ready_s: float = 20.0, **conditions: str) -> Node:
     facts = {
         "node": number,
@@ -71,15 +77,15 @@ def test_nodes_of_other_commands_are_told_so_on_both_sides(other: dict[str, Any]
 
 
 def test_a_node_behind_leaves_and_one_that_is_missing_is_named() -> None:
-    ends = met(node(0, index=1, ready_s=3.0), node(1))
+    ends = met(node(0, index=1, ready_s=1.0), node(1))
     assert isinstance(ends[1], GoneOnError)
     assert str(ends[1]) == "Node 0 is at its launch job1 already, and this node at job0."
     assert f"Not all of 2 nodes came to {HOST}:" in str(ends[0])
-    assert "within 3 s: missing are 1." in str(ends[0])
+    assert "within 1 s: missing are 1." in str(ends[0])
 
 
 def test_a_node_ahead_waits_for_node_0_but_not_for_ever() -> None:
-    ends = met(node(0, ready_s=3.0), node(1, index=1, ready_s=2.0))
+    ends = met(node(0, ready_s=1.5), node(1, index=1, ready_s=0.5))
     assert "Node 0 does not answer at" in str(ends[1])
     assert "missing are 1" in str(ends[0])
 

@@ -21,7 +21,7 @@ class Serving(Small):
     def step(self, run: Any, batch: Any) -> torch.Tensor | None:
         self.steps = getattr(self, "steps", 0) + 1
         if self.steps % 10 == 0:
-            torch.randn(700, 700) @ torch.randn(700, 700)
+            torch.ones(400, 400) @ torch.ones(400, 400)
         return super().step(run, batch)
 
 
@@ -60,11 +60,11 @@ def test_a_device_stamps_its_steps_itself() -> None:
 
 
 def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
-    record = record_of(Serving, tmp_path, "--repeat 8 --number 100 --skip 0")
+    record = record_of(Serving, tmp_path, "--repeat 8 --number 50 --skip 0")
     steps, raw = record["meters"]["steps"], record["observed"]["steps_ns"]
-    assert [len(one) for one in raw] == [100] * 8
+    assert [len(one) for one in raw] == [50] * 8
     times = sorted(ns for one in raw for ns in one)
-    assert (steps["n"], steps["p50_ns"], steps["p99_ns"]) == (800, times[399], times[791])
+    assert (steps["n"], steps["p50_ns"], steps["p99_ns"]) == (400, times[199], times[395])
     low, high = steps["p95_interval_ns"]
     assert low <= steps["p95_ns"] <= high
     # One step in ten is long, which p95 shows and the median does not.
@@ -74,7 +74,7 @@ def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
     assert "steps_ns" not in plain["observed"]
 
 
-@pytest.mark.parametrize("told", [None, "x", [[1], [2]], [[1, 2]] * 7, [[10**12] * 3] * 8, [[-1]] * 8, [[], []]])
+@pytest.mark.parametrize("told", ["x", [[]] * 8, [[1, 2]] * 7, [[10**12] * 3] * 8, [[-1]] * 8])
 def test_steps_that_do_not_fit_their_observations_are_none(told: Any, tmp_path: Path) -> None:
     class Boasting(Small):
         def build(self, run: Run) -> None:
