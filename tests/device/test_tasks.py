@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from device.jobs import ARTEFACTS, NOT_IN_HALF, PRECISIONS, SPEECH, TASKS, TEXT, WAITING
-from device.zygote import Zygote
+from device.zygote import UNFILLED, Zygote
 
 GPT, BF16 = f"{TEXT}/gpt", PRECISIONS["bf16"]
 
@@ -22,7 +22,7 @@ def fast(names: Iterable[str], *few: str) -> list[Any]:
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("precision", fast(PRECISIONS, "bf16"))
 def test_a_task_computes_as_asked_and_waits_for_nothing(zygote: Zygote, task: str, precision: str) -> None:
-    ended = zygote.small(task, *PRECISIONS[precision])
+    ended = zygote.small(task, *PRECISIONS[precision], **{UNFILLED: "1"})
     if precision == "half" and task in NOT_IN_HALF:
         assert ended.record.get("outcome", "unsupported") == "unsupported"
         assert NOT_IN_HALF[task] in ended.err

@@ -112,9 +112,12 @@ def serve() -> None:
     """Fork a child for each request on the standard input, and answer with its exit status."""
     # Imported once for all jobs.
     import torch._dynamo  # noqa: F401
-    import torchvision  # noqa: F401
+    import torchvision.transforms.v2  # noqa: F401
 
-    import cotenant.bench  # noqa: F401
+    import cotenant.bench
+    import cotenant.findings
+    import cotenant.layers.language
+    import cotenant.results.build  # noqa: F401
 
     for line in sys.stdin:
         request = json.loads(line)
