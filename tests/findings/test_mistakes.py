@@ -190,6 +190,7 @@ def test_tasks_with_and_without_mistakes_through_real_launches(
     assert said(capsys, "report", loose.output)[0].count("INVALID") >= len(PLANTED)
 
 
+@pytest.mark.slow
 def test_a_crash_that_a_script_swallowed_is_no_success(loose: Suites) -> None:
     """As in `python main.py; echo done`: exit status 0, and nothing was measured."""
     crash = script(loose.folder / "crash.sh", "python3 -c 'raise ValueError(\"an odd batch\")'", "exit 0")

@@ -19,7 +19,17 @@ def grouped(pairs: Iterable[tuple[int, object]]) -> set[Group]:
     return set(map(frozenset, members.values()))
 
 
-@pytest.mark.parametrize("host", [pytest.param(host, id=host.name) for host in recorded()])
+LARGE = 100
+"""More processors than these are thousands of files."""
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(host, id=host.name, marks=[pytest.mark.slow] if len(host.online) > LARGE else [])
+        for host in recorded()
+    ],
+)
 def test_a_recorded_machine_is_discovered(host: Recorded, tmp_path: Path) -> None:
     found = discover(host.tree(tmp_path), environ={})
     processors = found.processors

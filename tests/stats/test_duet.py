@@ -75,11 +75,17 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
 
 EQUAL = {Verdict.SAME, Verdict.UNCLEAR}
 # A loss as large as the margin must not be called a difference.
-CASES = [(0.0, EQUAL, 0.95), (0.1, {Verdict.SLOWER}, 0.99), (0.0198, EQUAL, 0.95)]
+CASES = [
+    (0.1, {Verdict.SLOWER}, 0.99),
+    (0.0198, EQUAL, 0.95),
+    pytest.param(0.0, EQUAL, 0.95, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("runs", [20, pytest.param(200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("slower", "said", "least"), [*CASES, (0.05, {Verdict.SLOWER}, 0.5)])
+@pytest.mark.parametrize(
+    ("slower", "said", "least"), [*CASES, pytest.param(0.05, {Verdict.SLOWER}, 0.5, marks=pytest.mark.slow)]
+)
 def test_one_launch_has_a_verdict_that_holds(slower: float, said: set[Verdict], least: float, runs: int) -> None:
     chance = np.random.default_rng(1)
     found = [simulated(chance, slower).verdict for _ in range(runs)]
@@ -174,7 +180,9 @@ def test_a_few_rounds_of_a_neighbour_do_not_widen_the_interval() -> None:
 
 
 @pytest.mark.parametrize("runs", [20, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("slower", "said", "least"), [*CASES, (0.05, {Verdict.SLOWER}, 0.9)])
+@pytest.mark.parametrize(
+    ("slower", "said", "least"), [*CASES, pytest.param(0.05, {Verdict.SLOWER}, 0.9, marks=pytest.mark.slow)]
+)
 def test_eight_short_launches_have_one(slower: float, said: set[Verdict], least: float, runs: int) -> None:
     chance = np.random.default_rng(1)
     launches = [[simulated(chance, slower, rounds=4).estimates for _ in range(8)] for _ in range(runs)]
