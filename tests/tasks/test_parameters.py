@@ -54,6 +54,7 @@ TRAINED: list[tuple[str, dict[str, Any], int]] = [
     (f"{SPEECH}/waveglow", {}, 268_294_760),
     (RESO, {"upscale_factor": 2}, 58_212),
     (RESO, {"upscale_factor": 3}, 59_657),
+    (RESO, {"upscale_factor": 4}, 61_680),
     ("time_sequence_prediction/lstm", {}, 32_284),
     ("variational_auto_encoder/auto_encoding_variational_bayes", {}, 652_824),
 ]

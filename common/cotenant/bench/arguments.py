@@ -52,20 +52,15 @@ def positional(default: Any, help: str = "", *names: str) -> Any:  # noqa: A002
     return Flag(default, names, help, positional=True)
 
 
-def declared(cls: type) -> Mapping[str, tuple[Any, Flag]]:
+def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
     """Return each parameter's type and flag, those of the base classes first.
 
     A plain value in a subclass is a new default: spellings and help stay as they were declared.
     Raises CotenantError for a name that a record or the contract already uses.
     """
-    return _declared(cls)
-
-
-@functools.cache
-def _declared(cls: type) -> Mapping[str, tuple[Any, Flag]]:
     parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
-        hints = get_type_hints(owner)
+        hints = _hints(owner)
         # Its own declarations, and those to which it only gives another default.
         for name in {**inspect.get_annotations(owner), **{name: None for name in vars(owner) if name in parameters}}:
             kind = hints[name]
@@ -79,6 +74,10 @@ def _declared(cls: type) -> Mapping[str, tuple[Any, Flag]]:
                 default = replace(before, default=default)
             parameters[name] = (kind, default)
     return parameters
+
+
+_hints = functools.cache(get_type_hints)
+"""A class's annotations as types, its own and those of its bases: each is compiled from its text."""
 
 
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
