@@ -57,6 +57,8 @@ class FaultyFiles:
         self.fail_at: int | None = None
         self.error: OSError | None = None
         self.without: set[str] = set()
+        self.failing = {"mkdir", "rmdir", "open", "write"}
+        """The calls that are counted and may fail: a file that is read fails as it is opened, unless `read` is here."""
         for name in REAL:
             patch.setattr(os, name, getattr(self, f"_{name}"))
 
@@ -94,7 +96,8 @@ class FaultyFiles:
         REAL["rmdir"](path, **kwargs)
 
     def _open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
-        self._call("open", path)
+        if not flags & os.O_WRONLY:
+            self._call("open", path)
         return int(REAL["open"](path, flags, *args, **kwargs))
 
     def _read(self, descriptor: int, size: int) -> bytes:
@@ -110,7 +113,7 @@ class FaultyFiles:
         return int(REAL["write"](descriptor, text))
 
     def _call(self, name: str, path: Any) -> None:
-        if not self._holds(path):
+        if name not in self.failing or not self._holds(path):
             return
         self.calls.append(f"{name} {path}")
         if self.error is not None and len(self.calls) - 1 == self.fail_at:

@@ -172,8 +172,15 @@ def test_findings_name_sockets_and_the_sizes_of_unlike_caches() -> None:
         assert sentence in [finding.sentence for finding in plan(host, 2).findings]
 
 
-@pytest.mark.parametrize(("nodes", "cores"), [(2, 1024), (256, 8), (1024, 4)])
-@pytest.mark.parametrize("users", [1, 2, 3, 7, 255, 683, 4095, 8192])
+LARGE = [(2, 1024, 3), (256, 8, 7), (256, 8, 683), (1024, 4, 4095), (256, 8, 8192)]
+USERS = (1, 2, 3, 7, 255, 683, 4095, 8192)
+MORE = [(*host, users) for host in ((2, 1024), (256, 8), (1024, 4)) for users in USERS]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "users"),
+    [*LARGE, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE if case not in LARGE)],
+)
 def test_large_machines_are_planned_in_few_steps(
     nodes: int, cores: int, users: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

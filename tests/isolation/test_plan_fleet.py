@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from cotenant.isolation.memory_shares import PAGE_BYTES
 from cotenant.isolation.plan import plan, tenants_by_default
 from cotenant.machine.accelerators import visible_variables
+from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from machine import fleet
 
 GIB = 1 << 30
+Met = Callable[[str], Machine]
 
 
 CASES = """
@@ -67,9 +70,15 @@ def cases() -> Iterator[tuple[str, str, dict[str, str]]]:
         yield reason, host, {name: value for name, _, value in (field.partition(" ") for field in fields)}
 
 
+@pytest.fixture(scope="module")
+def met(tmp_path_factory: pytest.TempPathFactory) -> Met:
+    """Reads the host of a name in machine.fleet, each of them once."""
+    return functools.cache(lambda name: getattr(fleet, name)(tmp_path_factory.mktemp(name)))
+
+
 @pytest.mark.parametrize(("reason", "host", "fields"), [pytest.param(*case, id=case[0][:40]) for case in cases()])
-def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], tmp_path: Path) -> None:
-    machine = getattr(fleet, host)(tmp_path)
+def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], met: Met) -> None:
+    machine = met(host)
     users = int(fields["users"]) if "users" in fields else None
     made = plan(machine, tenants_by_default(machine, users))
     assert " ".join(format_list(piece.processors) for piece in made.slices) == fields["cpus"], reason
@@ -81,12 +90,12 @@ def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], tmp
     assert all(finding.sentence.endswith(".") for finding in made.findings), reason
 
 
-def test_slices_of_equal_nodes_fill_memory_up_to_the_reserve(tmp_path: Path) -> None:
-    machine = fleet.nps4(tmp_path)
+def test_slices_of_equal_nodes_fill_memory_up_to_the_reserve(met: Met) -> None:
+    machine = met("nps4")
     made = plan(machine, 8)
     assert made.reserve_bytes == machine.memory_bytes * 3 // 100
     assert 0 <= machine.memory_bytes - made.reserve_bytes - 8 * made.slices[0].memory_bytes < 8 * (PAGE_BYTES + 1)
-    limited = plan(fleet.container(tmp_path / "container"), 2, reserve_bytes=2 * GIB)
+    limited = plan(met("container"), 2, reserve_bytes=2 * GIB)
     assert limited.slices[0].memory_bytes == 19 * GIB
 
 
@@ -98,15 +107,15 @@ def test_overlapping_slices_share_what_lies_below_them_together(tmp_path: Path) 
     assert made.slices[0].memory_bytes == 12 * GIB
 
 
-def test_all_nodes_memory_on_request(tmp_path: Path) -> None:
-    made = plan(fleet.far_memory(tmp_path), 2, mems="all", reserve_bytes=0)
+def test_all_nodes_memory_on_request(met: Met) -> None:
+    made = plan(met("far_memory"), 2, mems="all", reserve_bytes=0)
     assert [piece.nodes for piece in made.slices] == [(0, 1, 2)] * 2
     assert made.slices[0].memory_bytes == 96 * GIB
     assert made.findings == ()
 
 
-def test_mig_instances_are_shown_by_their_own_names(tmp_path: Path) -> None:
-    host = fleet.mig(tmp_path)
+def test_mig_instances_are_shown_by_their_own_names(met: Met) -> None:
+    host = met("mig")
     shown = [visible_variables(piece.accelerators)["CUDA_VISIBLE_DEVICES"] for piece in plan(host, 7).slices]
     assert shown == [f"MIG-{i}" for i in range(7)]
     (finding,) = [finding for finding in plan(host, 3).findings if finding.rule == "partitions_unused"]

@@ -37,7 +37,14 @@ def plans(host: Recorded, machine: Machine) -> Iterator[tuple[int, Plan]]:
             yield users, plan(machine, users)
 
 
-@pytest.mark.parametrize("host", [pytest.param(host, id=host.name) for host in recorded()])
+LONG = 64
+"""The most processors of a machine whose many files are written in the fast tier, too."""
+HOSTS = [
+    pytest.param(host, id=host.name, marks=[pytest.mark.slow] if len(host.online) > LONG else []) for host in recorded()
+]
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_a_recorded_machine_is_shared_out(host: Recorded, tmp_path: Path) -> None:
     width = max(map(len, host.cores))
     machine = discover(host.tree(tmp_path), environ={})

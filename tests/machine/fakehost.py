@@ -13,10 +13,10 @@ from cotenant.procfs import format_list
 
 def write(root: Path, files: Mapping[str, object]) -> Path:
     """Write each file below `root`, with its newline, and return `root`."""
+    for folder in {(root / name).parent for name in files}:
+        folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{content}\n")
+        (root / name).write_text(f"{content}\n")
     return root
 
 
