@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -242,13 +243,18 @@ def test_other_processors_or_devices_are_other_slices(words: str, before: Machin
     assert changed(one, other, before, now) == {"the slices"}
 
 
-def test_the_harness_version_is_a_condition_of_resuming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The version of its package is the same on both sides of `git pull`."""
+def test_versions_are_conditions_of_resuming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package's version is the same on both sides of `git pull`; the harness has one of its own."""
     of = options("--jobs", "cpu", "--name", "vae")
     before = conditions(of)
     monkeypatch.setattr(resume, "harness_version", lambda: "another")
+    monkeypatch.setattr(resume, "installed", lambda: {"torch": "1.0"})
     today = conditions(of)
-    assert {each for each in today if today[each] != before[each]} == {"cotenant.bench"}
+    assert {each for each in today if today[each] != before[each]} == {"cotenant.bench", "torch"}
+    with pytest.raises(
+        CotenantError, match=rf"^Repetition 0 began .* torch \({re.escape(before['torch'])}, now 1\.0\)"
+    ):
+        resume._check_alike(before, today, 0)
 
 
 def test_duet_sides_and_command_counting_are_resume_conditions() -> None:

@@ -1,10 +1,14 @@
 """Words behind `--` that a program refuses end the suite at its first launch; a wrong argument in the file does not."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
 from cotenant.launch.outcome import LaunchResult, TenantResult, refused_word
+from tenants.fakes import launched, specs
+from tenants.once import once
 from tenants.suites import Suites, job, script
 
 POLYNOME = "regression/polynome/pytorch/run.sh"
@@ -18,30 +22,42 @@ def ended(loose: Suites) -> dict[str, str]:
 
 
 def test_a_refused_typed_word_ends_the_suite(loose: Suites) -> None:
-    run = loose.run([RIGHT, job(name="next")], "--users", 1, "--", "--repat", 5, status=2)
-    said = "cotenant: right: This benchmark has no argument '--repat'. Did you mean '--repeat'?"
-    assert run.stderr.splitlines()[-1] == said
-    assert ended(loose) == {"right": "failed"}
+    run = loose.run([job(name="first"), job(name="next")], "--users", 1, "--", "--repat", 6, status=2)
+    assert re.search(r"^cotenant: first: It ended with exit status 2\. .* arguments: --repat 6$", run.stderr, re.M)
+    assert ended(loose) == {"first": "failed"}
     assert "Total" in loose.summary()[-1]
 
 
 def test_a_wrong_argument_in_the_file_fails_its_own_cells(loose: Suites) -> None:
+    """Another program prints the typed words, and fails of something else."""
+    crashes = script(loose.folder / "crashes.sh", 'echo "$@"', "exit 1")
+    jobs = [
+        job("sums.py", "--nonsense", 1, name="wrong"),
+        {"name": "crashes", "cmd": str(crashes), "args": {}, "cgroup": "student"},
+        job(name="next"),
+    ]
+    loose.run(jobs, "--users", 1, "--", "--repeat", 6, status=1)
+    assert ended(loose) == {"wrong": "failed", "crashes": "failed", "next": "completed"}
+
+
+def test_a_message_before_ready_refuses_a_typed_word(tmp_path: Path) -> None:
+    """Behind READY it is no refusal."""
+    fails = "runner.failed('failed', '--number is too small')\ntime.sleep(1000)"
+    for program, said in ((once(joined=fails), "--number is too small"), (once(work=fails), "")):
+        result = launched(specs(tmp_path, sys.executable, "-c", program, tenants=1))
+        assert result.tenants[0].message.startswith("--number is too small")
+        assert refused_word(result, ["--number", "5"]) == said
+
+
+@pytest.mark.slow
+def test_benchmarks_of_torch_refuse_by_a_message(loose: Suites) -> None:
+    run = loose.run([RIGHT, job(name="next")], "--users", 1, "--", "--repat", 5, status=2)
+    said = "cotenant: right: This benchmark has no argument '--repat'. Did you mean '--repeat'?"
+    assert run.stderr.splitlines()[-1] == said
     loose.run([NONSENSE, RIGHT, job(name="next")], "--users", 1, "--", "--repeat", 6, status=1)
     assert ended(loose) == {"wrong": "failed", "right": "completed", "next": "completed"}
-    assert "'--batch-sise'" in loose.records()[0]["message"]
-
-
-def test_any_program_refuses_by_exit_status_2(loose: Suites) -> None:
-    jobs = [job("sums.py", "--nonsense", 1, name="wrong"), job(name="next")]
-    loose.run(jobs, "--users", 1, "--", "--repeat", 6, status=1)
-    assert ended(loose) == {"wrong": "failed", "next": "completed"}
-    run = loose.run([job(name="first"), job(name="next")], "--users", 1, "--", "--repat", 6, status=2)
-    assert re.search(r"^cotenant: first: It ended with exit status 2\. .* arguments: --repat 6$", run.stderr, re.M)
-    # It prints the typed words, and fails of something else.
-    crashes = script(loose.folder / "crashes.sh", 'echo "$@"', "exit 1")
-    jobs = [{"name": "crashes", "cmd": str(crashes), "args": {}, "cgroup": "student"}, job(name="after")]
-    loose.run(jobs, "--users", 1, "--", "--repeat", 6, status=1)
-    assert ended(loose)["after"] == "completed"
+    (wrong,) = (record for record in loose.records() if record["name"] == "wrong")
+    assert "'--batch-sise'" in wrong["message"]
 
 
 @pytest.mark.slow

@@ -22,36 +22,49 @@ def rates(records: list[dict[str, Any]]) -> list[float]:
     return [record["statistics"]["median"] for record in records]
 
 
-def test_each_tenant_is_launched_alone_right_after_its_launch(loose: Suites) -> None:
+@pytest.fixture(scope="module")
+def printed(shared: Suites) -> str:
+    """The output of a suite of a job, one that fails when it is started again, and one for the whole machine."""
+    lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)
+    again = job(name="again") | {"cmd": str(script(shared.folder / "again.sh", *lines))}
+    flags = ("--users", 2, "--baseline", "whole", "--uid", 3, "--verbose")
+    return shared.run([job(), again, job(name="whole", group="all")], *flags, status=1).stdout
+
+
+def test_each_tenant_is_launched_alone_right_after_its_launch(shared: Suites, printed: str) -> None:
     """Without slices alone means the whole machine. Files keep their form, and no reader takes it for its job."""
-    jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run(jobs, "--users", 2, "--baseline", "whole", "--uid", 3, "--verbose", status=0)
-    assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
-    assert "job.c1: user 0 alone on the whole machine, without a slice: " in ended.stdout
-    assert [line[:15] for line in loose.summary()[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
-    first = loose.records()
-    kinds = [(f"job.c{cell}{kind}", users) for cell in (1, 2) for kind, users in (("", 2), (".solo", 1))]
-    launched = [(record["name"], record["tenant"], record["tenants"]) for record in first]
+    assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in printed
+    assert "job: user 0 alone on the whole machine, without a slice: " in printed
+    assert [line[:9] for line in shared.summary()[:-1]] == [f"[ {at}/ 7][ " for at in range(1, 8)]
+    records = shared.records()
+    kinds = [(f"{name}{kind}", users) for name in ("job", "again") for kind, users in (("", 2), (".solo", 1))]
+    launched = [(record["name"], record["tenant"], record["tenants"]) for record in records]
     assert launched == [*((name, tenant, users) for name, users in kinds for tenant in (0, 1)), ("whole", 0, 1)]
-    assert first[0]["unique_id"] == first[2]["unique_id"] != ""
-    alone = solo(loose)
-    assert [record["name"] for record in alone] == ["job.c1.solo"] * 2 + ["job.c2.solo"] * 2
-    assert [record["seed"] for record in alone] == [103, 203] * 2
+    assert records[0]["unique_id"] == records[2]["unique_id"] != ""
+    alone = solo(shared)[:2]
+    assert [(record["name"], record["seed"]) for record in alone] == [("job.solo", 103), ("job.solo", 203)]
     assert all(record["rendezvous"]["overlap"] == 1 for record in alone)
     assert {record["isolation"]["backend"] for record in alone} == {"none"}
-    files = sorted(path.name.rsplit(".", 2)[0] for path in loose.output.glob("*.D*.json"))
-    assert files == sorted([*(f"jobs.{name}.R3.D{vcd}" for name, _ in kinds for vcd in (0, 1)), "jobs.whole.R3.D0"])
-    logs = sorted(path.name for path in (loose.output / "logs").iterdir())
+    files = sorted(path.name.rsplit(".", 2)[0] for path in shared.output.glob("*.job*.D*.json"))
+    assert files == sorted(f"jobs.{name}.R3.D{device}" for name in ("job", "job.solo") for device in (0, 1))
+    logs = sorted(path.name for path in (shared.output / "logs").iterdir())
     assert logs == sorted([*(f"{name}.R3.T{tenant}.log" for name, _ in kinds for tenant in (0, 1)), "whole.R3.T0.log"])
-    resolved = json.loads((loose.output / "jobs.R3.resolved").read_text())
+    resolved = json.loads((shared.output / "jobs.R3.resolved").read_text())
     planned = [(start["label"], start["solo"], len(start["tenants"])) for start in resolved[:3]]
-    assert planned == [("job.c1", False, 2), ("job.c1.solo", True, 1), ("job.c1.solo", True, 1)]
-    frame = read_records([Path(loose.output)]).frame
-    launches, left_out = launches_of(frame)
-    assert left_out == []
-    (only,) = launches["job.c1"]
-    assert only.rate == pytest.approx(sum(rates(first[:2])))
-    assert {*frame.select(JOB.alias("job"))["job"]} == {"job.c1", "job.c2", "whole"}
+    assert planned == [("job", False, 2), ("job.solo", True, 1), ("job.solo", True, 1)]
+    frame = read_records([Path(shared.output)]).frame
+    launches, _ = launches_of(frame)
+    (only,) = launches["job"]
+    assert only.rate == pytest.approx(sum(rates(records[:2])))
+    assert {*frame.select(JOB.alias("job"))["job"]} == {"job", "again", "whole"}
+
+
+def test_a_failure_alone_is_a_failure_and_no_ratio(shared: Suites, printed: str) -> None:
+    assert [record["outcome"] for record in shared.by_job()["again.solo"]] == ["failed"] * 2
+    assert [line[7:24] for line in shared.summary()[4:6]] == ["[ 1/ 1] FAILED | "] * 2
+    assert len(list(shared.output.glob("jobs.again.solo.R3.D?.FAIL.*.json"))) == 2
+    assert "again alone, repetition 3: user 1 failed." in printed
+    assert re.search(r"^again +all +- ", printed, re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -79,7 +92,6 @@ def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) ->
     jobs = [job(), job(name="job.solo")]
     ended = loose.run(jobs, "--users", 2, "--baseline", "whole", status=2)
     assert "Job 'job.solo' has the name of a launch of a user of 'job' alone. Rename one" in ended.stderr
-    loose.run(jobs, "--users", 2, "--dry", status=0)
     loose.run(jobs, "--users", 2, "--baseline", "whole", "--dry", "--name", "job.solo", status=0)
 
 
@@ -101,22 +113,9 @@ def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
     v1.gone(2)
 
 
-def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
-    """Its second start ends badly."""
-    lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)
-    second = script(loose.folder / "second.sh", *lines)
-    jobs = [job(name="second") | {"cmd": str(second)}]
-    ended = loose.run(jobs, "--users", 2, "--baseline", "whole", "--verbose", status=1)
-    assert loose.outcomes() == ["completed"] * 2 + ["failed"] * 2
-    assert [line[:24] for line in loose.summary()[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
-    assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
-    assert "second alone, repetition 0: user 1 failed." in ended.stdout
-    assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)
-
-
 def test_with_counted_observations_a_user_continues_alone(loose: Suites) -> None:
     """Its observations are as long as those beside the others, and about as many as fill two seconds."""
-    flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
+    flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01, "--sums", 20)
     words = ("--users", 2, "--baseline", "blocks", "--", "--repeat", 70)
     ended = loose.run([job("sums.py", *flags)], *words, status=0)
     assert "1 launch (baseline quick: a user of each job and kind of slice goes on alone for 2 s" in ended.stdout

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from cotenant.launch.rank import RankPhase
 from cotenant.launch.turns import TURN_S, Turns
@@ -38,17 +35,12 @@ def told(*tenants: Sharer) -> list[list[str]]:
     return [tenant.sent for tenant in tenants]
 
 
-def turner(folder: Path, joined: str) -> dict[str, Any]:
+def turner(folder: Path, name: str, joined: str) -> dict[str, Any]:
     """A job whose program does this when it has joined."""
-    program = folder / "turner.py"
+    program = folder / f"{name}.py"
     program.write_text(once(joined=joined))
     program.chmod(0o755)
-    return job() | {"cmd": str(program), "args": {}}
-
-
-def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, tmp_path: Path) -> None:
-    loose.run([turner(tmp_path, "runner.turn()\nrunner.turned()")], "--users", 2, status=0)
-    assert loose.outcomes() == ["completed"] * 2
+    return job(name=name) | {"cmd": str(program), "args": {}}
 
 
 def test_tenants_take_turns_once_all_have_asked() -> None:
@@ -90,23 +82,30 @@ def test_only_tenants_that_share_processors_wait_for_turns() -> None:
     assert told(*tenants) == [["turn", "turned"]] * 4
 
 
-@pytest.mark.parametrize(("words", "turns"), [(("--duet", "job", "--users", 1, "--", "---"), 2), (("--users", 2), 0)])
-def test_the_sides_of_a_duet_warm_up_one_after_the_other(
-    words: tuple[str | int, ...], turns: int, loose: Suites, tmp_path: Path
-) -> None:
-    """Users who all run at once warm up at once, too."""
-    own_turn = f"""
+def own_turn(folder: Path) -> str:
+    return f"""
 if runner.warms_up_alone:
     runner.turn()
     begin_ns = time.perf_counter_ns()
     time.sleep(0.2)
-    Path({str(tmp_path)!r}, tenant).write_text(str(begin_ns) + ' ' + str(time.perf_counter_ns()))
+    Path({str(folder)!r}, tenant).write_text(str(begin_ns) + ' ' + str(time.perf_counter_ns()))
     runner.turned()
 """
-    loose.run([turner(tmp_path, own_turn)], *words, status=1 if turns else 0)
-    times = sorted(tuple(map(int, path.read_text().split())) for path in tmp_path.glob("[01]"))
-    assert len(times) == turns
-    assert all(before[1] <= behind[0] for before, behind in pairwise(times))
+
+
+def test_the_sides_of_a_duet_warm_up_one_after_the_other(loose: Suites, tmp_path: Path) -> None:
+    words = ("--duet", "job", "--users", 1, "--", "---")
+    loose.run([turner(tmp_path, "job", own_turn(tmp_path))], *words, status=1)
+    first, second = sorted(tuple(map(int, (tmp_path / side).read_text().split())) for side in "01")
+    assert first[1] <= second[0]
+
+
+def test_users_who_share_no_device_have_turns_at_once(loose: Suites, tmp_path: Path) -> None:
+    """Users who all run at once warm up at once, too."""
+    at_once = turner(tmp_path, "turns", "runner.turn()\nrunner.turned()")
+    loose.run([at_once, turner(tmp_path, "warms", own_turn(tmp_path))], "--users", 2, status=0)
+    assert loose.outcomes() == ["completed"] * 4
+    assert not [*tmp_path.glob("[01]")]
 
 
 def test_a_lost_or_slow_tenant_loses_its_turn() -> None:
