@@ -59,9 +59,7 @@ def prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: Inter
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BASE", str(tmp_path / "base"))
 
-    def prepare(
-        jobs: list[dict[str, Any]], *extra: str, data: str = "base/data", isolation: str = "none"
-    ) -> str | None:
+    def prepare(jobs: list[dict[str, Any]], *extra: str, data: str = "base/data", mode: str = "none") -> str | None:
         monkeypatch.setenv("DATA_DIRECTORY", str(tmp_path / data))
         (tmp_path / "jobs.json").write_text(json.dumps(jobs))
         asked = options("--jobs", "jobs.json", "--users", 1, "--isolation", mode, extra=extra)
