@@ -1,6 +1,7 @@
 """The imports that docs/architecture.md allows between rooms, read from the source and seen at run time."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,13 @@ def test_only_benchmarks_and_their_blocks_import_torch() -> None:
         path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if {"torch", "torchvision"} & outside(path)
     }
     assert users == {"bench", "layers"}
+
+
+def test_scipy_is_imported_by_the_functions_that_need_it() -> None:
+    """It takes a quarter of a second, and the table of a launch needs none of it."""
+    users = [path for path in PACKAGE.rglob("*.py") if "scipy" in outside(path)]
+    assert PACKAGE / "stats/comparison.py" in users
+    assert [path for path in users if re.search(r"^(from|import) scipy", path.read_text(), re.M)] == []
 
 
 def loaded_by(code: str, *flags: str) -> set[str]:
