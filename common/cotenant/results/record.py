@@ -461,12 +461,14 @@ def record_of(fields: dict[str, Any]) -> Record:
 
 def portable(value: Any) -> Any:
     """Return plain values that JSON and UTF-8 can hold: null for a number that is not finite, escapes in texts."""
+    if value is None or isinstance(value, int):  # most values of a record
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
         return {portable(key): portable(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [portable(inner) for inner in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
     return value

@@ -83,6 +83,8 @@ class Rows:
 
     def columns(self, *names: str | pl.Expr, **more: pl.Expr) -> pl.DataFrame:
         """Return columns, or expressions of columns, for these rows."""
+        if self.whole:
+            return self.table.frame.select(*names, **more)
         made = [pl.col(name) if isinstance(name, str) else name for name in (*names, *more.values())]
         needed = dict.fromkeys(root for expression in made for root in expression.meta.root_names())
         return self.table.frame.select(list(needed))[self.at].select(*names, **more)

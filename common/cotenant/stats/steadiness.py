@@ -67,7 +67,8 @@ def drift(values: Sequence[float]) -> Drift:
     Values after the last whole stretch, fewer than one holds, are left out.
     """
     size = max(len(values) // STRETCHES, 1)
-    stretches = [float(np.median(values[end - size : end])) for end in range(size, len(values) + 1, size)]
+    count = len(values) // size
+    stretches: list[float] = np.median(np.reshape(values[: count * size], (count, size)), axis=1).tolist()
     change = theil_sen(stretches) * (len(values) - 1) / size / float(np.median(stretches))
     correlation = correlation_of_means(_correlation_around_trend(values), size)
     return Drift(mann_kendall(stretches, correlation), change)
