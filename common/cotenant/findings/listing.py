@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ OF_ERRORS = {
     "job_not_startable": "A chosen job cannot be started here: …",
 }
 """Findings with the text of an error as their sentence, which has many."""
+_MADE = re.compile(rf"\b(Finding|note|severity|{'|'.join(SEVERITIES)})\(")
+"""The beginning of each call that makes a finding; a file without one is not parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,14 @@ class ListedFinding:
 
 def entries(name: str = "") -> list[ListedFinding]:
     """Return the findings of this name, or all of them, sorted by name."""
-    made = [entry for path in sorted(PACKAGE.rglob("*.py")) for entry in made_in(path.read_text(encoding="utf-8"))]
-    return sorted({entry for entry in made if name in ("", entry.rule)}, key=lambda entry: entry.rule)
+    return [entry for entry in _all() if name in ("", entry.rule)]
+
+
+@functools.cache
+def _all() -> list[ListedFinding]:
+    sources = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))]
+    made = {entry for source in sources if _MADE.search(source) for entry in made_in(source)}
+    return sorted(made, key=lambda entry: entry.rule)
 
 
 def made_in(source: str) -> Iterator[ListedFinding]:
