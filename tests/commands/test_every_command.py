@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from commands.calling import write
 from cotenant.commands import COMMANDS
-from cotenant.results.journal import FILE
 from pages import PAGE_OF, launches, runs
 from patience import HANG_S
+from report.making import launch, solo
 from tenants.suites import RUN, job
-from workplace import make_workplace
 
 HEAVY = ("torch", "scipy", "polars", "matplotlib")
 OF_TABLES = ("torch", "scipy.stats", "matplotlib")
@@ -66,7 +66,6 @@ TABLE = {
     "status --json": Shown((r'"schema": "cotenant-status-1"', r'"launches": 1,'), HEAVY, 1),
     "stop": Shown((r"^No suite runs on this machine\.$",), HEAVY),
     "report": Shown((r"^convnet +7533 7457 +image/s +90 % \(",), OF_TABLES),
-    "report --table interference": Shown((r"^convnet +all +0\.900 ",), OF_TABLES),
     "report --html page.html": Shown((r"^cotenant: page\.html is written\.$",), ("torch", "scipy.stats")),
     "compare A B --fail-on slower": Shown((r"^convnet .* 1\.0000 .* UNCLEAR ",), OF_TABLES),
     "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
@@ -76,7 +75,6 @@ TABLE = {
         ("torch", "scipy", "matplotlib"),
     ),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
-    "completion fish": Shown((r"^complete -c run\.sh .*-l pressure ",), OF_TABLES),
     "completion bash": Shown((r"_report_option_strings=.*--html", r"^complete .* run\.sh$"), OF_TABLES),
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
@@ -118,8 +116,11 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A directory with invented records, and those of a suite that ran there."""
     place = Place(tmp_path_factory.mktemp("place"))
-    make_workplace(place.folder)
-    (place.folder / "workspace/output" / FILE).unlink()  # `archive` takes what it names
+    records = [record for uid in range(3) for record in launch("convnet", uid)]
+    # Without a journal: `archive` takes what a journal names.
+    output = write(place.folder / "workspace/output", [*records, *solo("convnet")], journal=False)
+    for name in "AB":
+        (place.folder / name).symlink_to(output)
     (place.folder / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))
     place.types(SUITE)
     return place

@@ -27,7 +27,7 @@ def ours(suites: Suites, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.v1
 def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
-    runner = v1.start([job("sums.py", "--repeat", 1_000_000, name="long")], "--users", 1)
+    runner = v1.start([job("sums.py", "--repeat", 1_000_000, "--sleep", 0.01, "--sums", 1, name="long")], "--users", 1)
     until(v1.inhabitants, "it runs")
     seen = ours(v1, "status")
     assert seen.returncode == 0, seen.stderr

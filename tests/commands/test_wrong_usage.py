@@ -106,7 +106,7 @@ def test_a_full_disk(loose: Suites) -> None:
     assert str(loose.output) in at_first.stderr
     assert "File too large" in at_first.stderr
     # The measurements are shown all the same.
-    later = limited(loose, 70_000, [job(args={"--repeat": 700, "--number": 1}, name="measured")], status=1)
+    later = limited(loose, 70_000, [job(args={"--repeat": 700, "--number": 1, "--sums": 1}, name="measured")], status=1)
     assert "File too large" in later.stderr
     assert "95 % interval" in later.stdout
     assert re.search("clean|suspect", later.stdout)
@@ -165,14 +165,19 @@ def test_required_isolation_that_cannot_be_had(here: Suites, capsys: Capture) ->
     assert not here.outcomes()
 
 
-def test_an_environment_too_large_to_start_anything(loose: Suites) -> None:
+def test_too_large_an_environment_and_names_not_to_be_shown(loose: Suites) -> None:
     """The job with that environment fails with a sentence, and the next one runs."""
-    ended = loose.run([job(env={"A": "x" * 200_000}), job(name="next")], "--users", 1)
-    assert ended.returncode == 1
+    place = loose.folder / os.fsdecode(b"\xff")
+    jobs = [job(env={"A": "x" * 200_000}), job(name="日本")]
+    ended = loose.run(jobs, "--users", 1, PYTHONIOENCODING="ascii:strict", BASE=str(place))
+    assert (ended.returncode, ended.stderr) == (1, "")
     assert "could not be executed: Argument list too long." in ended.stdout
-    assert "Traceback" not in loose.log() + ended.stderr
-    assert loose.outcomes() == ["failed", "completed"]
-    assert not loose.leftovers()
+    assert "Traceback" not in (place / "output/logs/job.R0.T0.log").read_text()
+    assert f"records: {loose.folder}/?" in ended.stdout
+    assert "2/2 ??" in ended.stdout
+    (record,) = (json.loads(path.read_text()) for path in (place / "output").glob("jobs.日本.R0.*.json"))
+    assert (record["name"], record["outcome"]) == ("日本", "completed")
+    assert len([*(place / "output").glob("jobs.*.json")]) == 2
 
 
 @pytest.mark.slow
@@ -188,13 +193,3 @@ def test_a_suite_whose_output_nobody_takes(loose: Suites) -> None:
             )
             assert (ended.returncode, ended.stderr) == (0, "")
     assert loose.outcomes() == ["completed"] * 2
-
-
-def test_names_that_the_output_cannot_show(loose: Suites) -> None:
-    place = loose.folder / os.fsdecode(b"\xff")
-    ended = loose.run([job(name="日本")], "--users", 1, PYTHONIOENCODING="ascii:strict", BASE=str(place))
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert f"records: {loose.folder}/?" in ended.stdout
-    assert "1/1 ??" in ended.stdout
-    (record,) = (place / "output").glob("jobs.日本.R0.*.json")
-    assert json.loads(record.read_text())["name"] == "日本"

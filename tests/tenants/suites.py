@@ -38,7 +38,7 @@ def until(true: Callable[[], Any], what: str, limit_s: float = HANG_S, seen: Cal
 
 
 def job(
-    program: str = "sums.py", *words: str | int, name: str = "job", group: str = "student", **more: Any
+    program: str = "sums.py", *words: str | float, name: str = "job", group: str = "student", **more: Any
 ) -> dict[str, Any]:
     """A job of one of the programs beside this file, with these words for arguments."""
     args: dict[str, Any] = {}
