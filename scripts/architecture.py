@@ -6,6 +6,7 @@ Run `python scripts/architecture.py` after a change of the rooms; the tests hold
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import sys
 from collections import defaultdict
@@ -66,6 +67,7 @@ TASKS_OF_ROOMS = {
 }
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """Return the modules that a file imports, also in functions or only for types, and the names it takes from them."""
     names: set[str] = set()

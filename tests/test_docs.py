@@ -22,7 +22,7 @@ from cotenant.commands.flags import at_dashes
 from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
 from patience import HANG_S
 from tenants.suites import RUN, script
-from workplace import make_workplace
+from workplace import NAMES, make_workplace
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
@@ -47,16 +47,25 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def alike(words: list[str]) -> str:
+    """Return a line without its directories, which hold the same records, and with one name for a page and an export."""
+    kept = [word for word in words if word not in (*NAMES, "workspace/output", "--quick")]
+    return re.sub(r"(--html|--out) \w+", r"\1 x", " ".join(kept))
+
+
 def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Capture) -> None:
-    """tests/commands/test_every_command.py runs those of README, each in a process of its own."""
-    for place, line in LINES.items():
-        words = shlex.split(line)
-        if reads(line) and not place.startswith("README.md"):
-            quick = ["--quick"] if words[1] == "doctor" and "--quick" not in words else []  # without a child with torch
-            status = main([*words[1:], *quick])
-            printed = capsys.readouterr()
-            assert status == 0, (place, printed.err)
-            assert printed.out or {"--out", "--save-target"} & {*words}, place
+    """Of lines that are alike one is run. tests/commands/test_every_command.py runs those of README, each in a process
+    of its own, and tests/report/test_figures.py draws figures.
+    """
+    reading = {place: shlex.split(line)[1:] for place, line in LINES.items() if reads(line) and "--figures" not in line}
+    of_readme = {alike(words) for place, words in reading.items() if place.startswith("README.md")} - {"doctor"}
+    lines = {alike(words): (place, words) for place, words in reading.items() if not place.startswith("README.md")}
+    for place, words in (found for one, found in lines.items() if one not in of_readme):
+        quick = ["--quick"] if words[0] == "doctor" and "--quick" not in words else []  # without a child with torch
+        status = main([*words, *quick])
+        printed = capsys.readouterr()
+        assert status == 0, (place, printed.err)
+        assert printed.out or {"--out", "--save-target"} & {*words}, place
 
 
 def check_shown(capsys: Capture, place: str, words: list[str]) -> None:

@@ -48,20 +48,27 @@ def test_sentences_stand_there_with_their_kind_and_values(script: ModuleType, tm
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("error", "--uid {given.uid} is negative."),
-        ("finding", "Compare launches of equal seeds."),
-        ("help", "only these jobs: names, globs, comma lists"),
-        ("view", "No difference between users of a job was detected"),
-    ],
-)
-def test_the_list_can_be_searched(script: ModuleType, capsys: pytest.CaptureFixture[str], kind: str, text: str) -> None:
-    script.main(["--kind", kind, "--", *text.split()])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines
-    assert all(f"  {kind}  " in line and text in line for line in lines)
+OF_KINDS = {
+    "error": "--uid {given.uid} is negative.",
+    "finding": "Compare launches of equal seeds.",
+    "help": "only these jobs: names, globs, comma lists",
+    "view": "No difference between users of a job was detected",
+}
+
+
+def test_the_list_can_be_searched(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "checked.py").write_text(SOURCE)
+    monkeypatch.setattr(script, "PACKAGE", tmp_path)
+    script.main(["--kind", "error", "--", "of", "them."])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith("checked.py:5  error  Remove some of them.")
+
+
+def test_sentences_of_every_kind_are_in_the_list(listed: list[str]) -> None:
+    for kind, text in OF_KINDS.items():
+        assert any(f"  {kind}  " in line and text in line for line in listed), text
 
 
 def test_sentences_avoid_who_and_form_plurals_in_one_place(listed: list[str]) -> None:

@@ -32,16 +32,20 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 @pytest.fixture(scope="module")
-def found() -> tuple[list[Definition], list[Definition]]:
+def modules() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@pytest.fixture(scope="module")
+def found(modules: dict[Path, ast.Module]) -> tuple[list[Definition], list[Definition]]:
     """Return the docstrings, also those under constants and fields, and the classes at the top of modules."""
     docstrings, classes = [], []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        body = ast.parse(path.read_text()).body
-        for statement in statements(body):
+    for path, module in modules.items():
+        for statement in statements(module.body):
             match statement:
                 case ast.Expr(ast.Constant(str(text))):
                     docstrings.append((f"{path}:{statement.lineno}", text))
-                case ast.ClassDef(name) if statement in body:
+                case ast.ClassDef(name) if statement in module.body:
                     classes.append((f"{path}:{statement.lineno}", name))
     return docstrings, classes
 
@@ -72,12 +76,12 @@ def test_the_name_of_a_test_is_below_sixty_characters() -> None:
     assert [name for name in names if len(name) >= 60] == []
 
 
-def test_people_read_users() -> None:
+def test_people_read_users(modules: dict[Path, ast.Module]) -> None:
     """Texts for people say "user"; records and their columns say "tenant", as the code does."""
     of_records = {PACKAGE / "results" / name for name in ("columns.py", "openmetrics.py")}
     read = []
-    for path in sorted({*PACKAGE.rglob("*.py")} - of_records):
-        nodes = list(ast.walk(ast.parse(path.read_text())))
+    for path in modules.keys() - of_records:
+        nodes = list(ast.walk(modules[path]))
         explained = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         texts = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in explained]
         read += [(f"{path}:{node.lineno}", node.value) for node in texts if READ.search(str(node.value))]
