@@ -29,9 +29,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write records that give most tables a row."""
-    return make_workplace(tmp_path_factory.mktemp("place"))
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> cotenant.Result:
+    """Load records that give most tables a row."""
+    return cotenant.load(make_workplace(tmp_path_factory.mktemp("place")))
 
 
 def test_the_answer_is_that_of_the_command(sample: Path, capsys: Capture) -> None:
@@ -69,19 +69,23 @@ def test_a_verdict_is_that_of_the_worst_job(sample: Path, tmp_path: Path) -> Non
     assert next(job for job in failed.jobs if job.name == "dcgan").rate_items_s is None
 
 
-@pytest.mark.parametrize("name", ["jobs", "kept", "interference", "mix", "pairs", "share", "pressure"])
-def test_a_table_is_that_of_the_command(name: str, workplace: Path, capsys: Capture) -> None:
-    words = () if name == "jobs" else ("--table", name)
-    table = cotenant.load(workplace).table(name)
-    assert str(table) == call(capsys, "report", workplace, *words)[1]
-    read = list(csv.DictReader(io.StringIO(call(capsys, "report", workplace, *words, "--format", "csv")[1])))
+def test_a_table_has_the_text_and_the_cells_of_the_command(workplace: cotenant.Result, capsys: Capture) -> None:
+    table = workplace.table()
+    assert str(table) == call(capsys, "report", *workplace.places)[1]
+    read = list(csv.DictReader(io.StringIO(call(capsys, "report", *workplace.places, "--format", "csv")[1])))
     frame = table.to_polars()
     assert frame.columns == list(read[0])
     assert [[str("" if value is None else value) for value in row] for row in frame.rows()] == [
         list(row.values()) for row in read
     ]
     assert table._repr_html_().count("<tr>") > sum(len(group.lines) for group in drawn(table.view))
-    document = json.loads(call(capsys, "report", workplace, *words, "--format", "json")[1])
+
+
+@pytest.mark.parametrize("name", ["jobs", "kept", "interference", "mix", "pairs", "share", "pressure"])
+def test_a_table_is_that_of_the_command(name: str, workplace: cotenant.Result, capsys: Capture) -> None:
+    words = () if name == "jobs" else ("--table", name)
+    frame = workplace.table(name).to_polars()
+    document = json.loads(call(capsys, "report", *workplace.places, *words, "--format", "json")[1])
     assert (document["schema"], document["view"]) == ("cotenant-view-1", name)
     assert list(document["columns"]) == frame.columns
     assert all(document["columns"].values()), "every field has a meaning"
