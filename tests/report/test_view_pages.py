@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -24,9 +25,9 @@ from report.test_page import Reader, page_of
 from results.made import NOON, observed
 
 
-def on(host: str, mean_ms: float = 500.0) -> list[Record]:
+def on(host: str, mean_ms: float = 500.0, jobs: Sequence[str] = ("vae", "wlm")) -> list[Record]:
     records, place = [], {"hostname": host}
-    for name, uid in itertools.product(("vae", "wlm"), range(3)):
+    for name, uid in itertools.product(jobs, range(3)):
         records += launch(name, uid, mean_ms=mean_ms, place=place) + solo(name, uid, place=place)
     return records
 
@@ -37,7 +38,8 @@ def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
     assert "over 4 jobs" not in answer(summary)
     grid = jobs_on_hosts(summary)
     assert [column.heading for column in grid.columns] == ["job", "unit", "one", "two"]
-    shown = Reader(page_of(summary)).text
+    small = summary_of([*on("one", jobs=["vae"]), *on("two", mean_ms=600, jobs=["vae"])])
+    shown = Reader(page_of(small)).text
     for words in ("Hosts side by side", "Jobs clean, one", "Jobs clean, two", "two: Each user's rate", "vae on two"):
         assert words in shown
     assert not jobs_on_hosts(summary_of(on("one"))).shown
@@ -87,7 +89,7 @@ def test_a_remedy_is_the_recorded_run_with_its_change(run: str, place: dict[str,
     summary = summary_of(late)
     wanted = [f"./run.sh {command}"] if command else []
     assert [step.command for step in first_steps(summary.findings)] == wanted
-    if wanted:
+    if not run:
         assert wanted[0] in Reader(page_of(summary)).text
 
 
