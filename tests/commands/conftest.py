@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from report.conftest import unpictured
 from tenants.fixtures import loose, v1
 from tenants.suites import Suites
 
-__all__ = ["loose", "own_lock", "v1"]
+__all__ = ["loose", "own_lock", "unpictured", "v1"]
 
 
 @pytest.fixture(autouse=True)

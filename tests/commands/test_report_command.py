@@ -39,6 +39,7 @@ def run(capsys: Capture, *words: object) -> tuple[int, str, str]:
     return call(capsys, "report", *words)
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_a_mix_that_failed_is_no_failure_of_the_originals_score(tmp_path: Path, capsys: Capture) -> None:
     records = write(tmp_path / "records", [*launch("ssd"), *mix((("vae", 0.8), ("wlm", 0.5)), lost=0)])
     save_targets(tmp_path / "mine.csv", {"ssd": Target(9.0)})
@@ -72,6 +73,7 @@ def test_jobs_are_chosen_by_the_words_of_a_run(reports: Path, capsys: Capture) -
     assert jobs("--name", "vae", "--suite", "baselines") == ["vae"]
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_the_page_and_its_score(reports: Path, targets: Path, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "page.html"
     (reports / "foreign.json").write_text('{"hello": "<b>"}')
@@ -81,6 +83,7 @@ def test_the_page_and_its_score(reports: Path, targets: Path, tmp_path: Path, ca
         assert text in path.read_text()
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_the_original_score_is_that_of_mlbench_report(
     reports: Path, tmp_path: Path, targets: Path, capsys: Capture
 ) -> None:
@@ -94,6 +97,7 @@ def test_the_original_score_is_that_of_mlbench_report(
     assert score in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_the_score_has_the_weights_of_the_job_file(
     reports: Path, tmp_path: Path, targets: Path, capsys: Capture
 ) -> None:
@@ -111,6 +115,7 @@ def test_the_score_has_the_weights_of_the_job_file(
     assert found == pytest.approx([(vae / 1e3 * cart / 1e5) ** 0.5, ((vae / 1e3) ** 3 * cart / 1e5) ** 0.25], rel=0.01)
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_two_configurations_of_one_cell_leave_the_page_whole(tmp_path: Path, capsys: Capture) -> None:
     cells = [scaling(1), scaling(2)]
     other = [scaling(1, 1, workers=3), scaling(2, 1, workers=3)]
@@ -207,6 +212,7 @@ def test_targets_are_saved_to_the_named_csv_file(three_ways: tuple[Path, Path], 
     assert targets_named(str(path), three_ways[0]).keys() == {"vae", "cart"}
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_the_heat_map_tells_configurations_apart(three_ways: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["report", *map(str, three_ways), "--html", str(page), "--format", "csv"]) == 0
@@ -248,6 +254,7 @@ def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
     check_refusals(capsys, "report", REFUSED, reports)
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_without_a_place_the_workspaces_output_is_read(
     capsys: Capture, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from commands.calling import Capture, call, write
 from cotenant.report.hosts import host_sentences, hosts_view, jobs_on_hosts
 from cotenant.report.renderers import html
@@ -62,6 +64,7 @@ def test_many_hosts_have_a_row_each_and_no_columns() -> None:
     assert not jobs_on_hosts(summary).shown
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_a_report_of_a_gathered_directory_begins_with_hosts(capsys: Capture, tmp_path: Any) -> None:
     for host, slower in (("n1", 1.0), ("n2", 1.0), ("n3", 1.2)):
         write(tmp_path / "gathered" / host, on(host, slower))

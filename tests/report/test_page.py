@@ -179,6 +179,7 @@ def test_a_picture_that_says_nothing_is_not_there() -> None:
     assert "<svg" not in text
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_meters_are_drawn_for_several_samples_or_launches() -> None:
     text = of_records([one for uid in range(3) for one in launch("vae", uid, meters=power([300, 250 + 10 * uid]))])
     # The host had 2 GiB of memory left.
@@ -207,6 +208,7 @@ def test_power_and_memory_over_time_are_drawn_if_recorded() -> None:
     assert "a look every" not in of_records(launch("vae", meters=over_time(devices=2, looks=2)))
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_scaling_is_drawn_beside_its_numbers_and_intervals() -> None:
     def cells(launches: int) -> list[list[str]]:
         text = of_records([scaling(k, uid) for uid in range(launches) for k in (1, 2)])
@@ -244,6 +246,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_exported_rows_make_a_page_without_reading_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the records of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
@@ -251,6 +254,7 @@ def test_exported_rows_make_a_page_without_reading_records(monkeypatch: pytest.M
     assert "10 launches, 2026-03-14; 15 records" in page_of(summarise(rows))
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_the_score_card() -> None:
     summary = everything()
     targets = {"vae": Target(7000.0), "toy_reg": Target(1e6), "dcgan": Target(1.0)}
@@ -278,6 +282,7 @@ def test_a_card_names_the_least_even_job_beyond_noise_alone() -> None:
     assert even.value == worst_over_best.partition(" ")[0] == "0.900"
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_table_sorting_reads_numbers_with_their_unit_prefix() -> None:
     expression = re.search(r"number = /(\^.*)/\.exec", of_records(launch("vae")))
     for text, digits, letter in (
@@ -294,6 +299,7 @@ def test_table_sorting_reads_numbers_with_their_unit_prefix() -> None:
     assert re.match(expression[1], "-") is None
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_findings_and_jobs_lead_to_each_other() -> None:
     more = replace(BUSY, sentence=BUSY.sentence.replace("3", "11"), value=11.0)
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,)), *launch("wlm", 0)])
@@ -306,6 +312,7 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
     assert text.count(f'<a href="#{place}">foreign load</a>') == 4  # and in the two jobs' panels
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_the_card_on_findings_counts_the_rows_of_their_table() -> None:
     more = replace(BUSY, remedy="Another remedy.")
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
@@ -313,6 +320,7 @@ def test_the_card_on_findings_counts_the_rows_of_their_table() -> None:
     assert len(re.findall(r'id="finding\d"', text)) == 1
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_intervals_within_a_launch_are_shown_for_few_launches() -> None:
     def cells(launches: int) -> list[str]:
         text = of_records([one for uid in range(launches) for one in launch("vae", uid)])

@@ -32,6 +32,7 @@ def on(host: str, mean_ms: float = 500.0, jobs: Sequence[str] = ("vae", "wlm")) 
     return records
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
     summary = summary_of([*on("one"), *on("two", mean_ms=600)])
     assert re.fullmatch(r"one: .* two: .*", answer(summary))
@@ -47,6 +48,7 @@ def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
     assert not answer(many_hosts)
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_failures_are_at_the_top_with_their_reason() -> None:
     text = Reader(page_of(summary_of([*launch("vae"), *solo("vae"), *lost("wlm", 0)]))).text
     assert text.index("wlm, repetition 0, user 1: out_of_memory: It needed more.") < text.index("Results")
@@ -55,6 +57,7 @@ def test_failures_are_at_the_top_with_their_reason() -> None:
     assert "0 users" not in Reader(page_of(summary_of([]))).text
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_a_page_of_one_duet_shows_its_verdict_but_no_users() -> None:
     text = Reader(page_of(summary_of(duet()))).text
     assert text.index("B is slower than A: it has 92.4 %") < text.index("Is B slower than A?")
@@ -82,6 +85,7 @@ RUN = "--jobs mine/j.json --users 4 --isolation require --outdir out --uid 3"
         ("exec --users 2 -- python s.py", {"suite": "exec"}, None),
     ],
 )
+@pytest.mark.usefixtures("unpictured")
 def test_a_remedy_is_the_recorded_run_with_its_change(run: str, place: dict[str, str], command: str | None) -> None:
     wild = Finding("same_seed", "warning", "One seed.", "Give another.")
     place |= {"run_words": shlex.split(run if run.startswith("exec") else f"run {run}")}
