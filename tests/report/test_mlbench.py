@@ -49,7 +49,7 @@ def tabled(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return checked(pl.LazyFrame(rows, schema())).collect().with_columns(job="name")
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(records)
 def test_every_column_is_what_pandas_says(rows: list[dict[str, Any]]) -> None:
     rates = frame(rows).dropna().groupby("job")["rate"]
@@ -70,7 +70,7 @@ def test_every_column_is_what_pandas_says(rows: list[dict[str, Any]]) -> None:
             assert line["sd%"] == pytest.approx(100 * sds[job] / means[job], abs=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(records)
 def test_the_score_is_what_the_formula_says(rows: list[dict[str, Any]]) -> None:
     lines = mlbench.results(tabled(rows), TARGETS, list(TARGETS))
@@ -96,7 +96,7 @@ def test_the_score_is_what_the_formula_says(rows: list[dict[str, Any]]) -> None:
     assert (found.value is None) == bool(found.missing or found.pg is None)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=12), st.lists(st.floats(1, 100), min_size=4, max_size=12))
 def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
     """A repetition's rate is the mean over its two devices; the best and the worst repetition are left out."""
@@ -123,7 +123,7 @@ def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
     assert incomplete == (*total[:2], False)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(records)
 def test_the_matrix_is_relative_to_the_best_device(rows: list[dict[str, Any]]) -> None:
     devices, lines = matrix(tabled(rows))

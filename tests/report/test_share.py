@@ -41,6 +41,7 @@ def rows_in(folder: Path) -> Rows:
     return Rows.all(read_records([folder]).table)
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> None:
     """Every K is a run in a directory of its own, with the same repetition numbers."""
     for mode, users in POINTS:

@@ -185,14 +185,14 @@ def test_an_export_among_records_is_not_read_twice(place: Path) -> None:
 
 @pytest.mark.parametrize("form", list(WRITERS))
 def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> None:
-    """No more than a few of two hundred batches are in memory at a time."""
+    """No more than a few of sixty batches are in memory at a time."""
     frame = frame_of(records())
     alive: set[int] = set()
     most = 0
 
     def batches() -> Iterator[pl.DataFrame]:
         nonlocal most
-        for number in range(200):
+        for number in range(60):
             batch = frame.clone()
             alive.add(number)
             weakref.finalize(batch, alive.discard, number)
@@ -203,7 +203,7 @@ def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> N
     write_rows(batches(), SCHEMA, tmp_path / "rows", form)
     assert most < 20
     if form == "parquet":
-        assert pl.scan_parquet(tmp_path / "rows").select(pl.len()).collect().item() == 200 * frame.height
+        assert pl.scan_parquet(tmp_path / "rows").select(pl.len()).collect().item() == 60 * frame.height
 
 
 @pytest.mark.parametrize("form", list(WRITERS))

@@ -41,7 +41,7 @@ def observations(draw: st.DrawFn) -> list[Observed]:
     return made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(observations(), PARTS, st.sampled_from(["completed", "failed"]))
 def test_whatever_a_tenant_sends_its_record_is_read(made: list[Observed], part: dict[str, Any], outcome: str) -> None:
     told = {"observations": made, "skip": 0, "part": portable(a_part() | part)}
