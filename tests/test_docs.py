@@ -48,7 +48,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def alike(words: list[str]) -> str:
-    """Return a line without its directories, which hold the same records, and with one name for a page and an export."""
+    """Return a line without its directories, which hold the same records, and with one name for each file it writes."""
     kept = [word for word in words if word not in (*NAMES, "workspace/output", "--quick")]
     return re.sub(r"(--html|--out) \w+", r"\1 x", " ".join(kept))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, vouched
 from cotenant.results.identity import unique_id
+from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from results.made import ARGUMENTS, ISOLATION, NOON, a_lost_record, a_record, steady
 
@@ -22,17 +24,24 @@ FACTORS = (1.0, 1.004, 0.996, 1.002, 0.998)
 def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FACTORS, **fields: Any) -> Path:
     """Write launches of two tenants each, `slower` times as slow, on a day that follows from the directory's name."""
     directory.mkdir(exist_ok=True)
-    day, paths = NOON + timedelta(days=ord(directory.name[0])), list[Path]()
-    for uid, factor in enumerate(factors):
-        for tenant in (0, 1):
-            where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant)}
-            record = a_record(
-                told={"observations": steady(mean_ms=500 * factor * slower)},
-                place=where,
-                common={"started": day + timedelta(minutes=uid)},
-            )
-            paths.append(write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid)))
-    return vouched(directory, paths)
+    made = launches(NOON + timedelta(days=ord(directory.name[0])), slower, factors)
+    return vouched(
+        directory,
+        [write_record(directory, replace(one, **fields), NOON + timedelta(seconds=one.run_id)) for one in made],
+    )
+
+
+@functools.cache
+def launches(day: datetime, slower: float, factors: tuple[float, ...]) -> list[Record]:
+    return [
+        a_record(
+            told={"observations": steady(mean_ms=500 * factor * slower)},
+            place={"run_id": uid, "tenant": tenant, "vcd": str(tenant)},
+            common={"started": day + timedelta(minutes=uid)},
+        )
+        for uid, factor in enumerate(factors)
+        for tenant in (0, 1)
+    ]
 
 
 def run(capsys: Capture, *words: object) -> tuple[int, str, str]:

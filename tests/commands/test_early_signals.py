@@ -27,7 +27,9 @@ entry()
 """
 
 
-@pytest.mark.parametrize(("name", "sender"), [("SIGINT", "Ctrl-C"), ("SIGHUP", "a closed terminal")])
+@pytest.mark.parametrize(
+    ("name", "sender"), [("SIGINT", "Ctrl-C"), pytest.param("SIGHUP", "a closed terminal", marks=pytest.mark.slow)]
+)
 def test_a_signal_during_imports_waits_for_the_command(name: str, sender: str) -> None:
     line = [sys.executable, "-c", WHILE_IMPORTING, "doctor", "--quick", name]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S)

@@ -60,6 +60,7 @@ TABLE = {
     "--dry": Shown((r"^vae: ", r"/run\.sh .*--seed 100$"), HEAVY),
     f"{SUITE} --show": Shown((r"^sums +student +1 cell ",), HEAVY),
     SUITE: Shown((r"^1/1 sums +\w+ +\d+ s ", r"^sums  ", r"^As a page, with pictures: "), ("torch", "matplotlib")),
+    f"{SUITE} --resume -- --x": Shown((r"^cotenant: Repetition 0 began with other conditions: arg",), HEAVY, 2),
     "status": Shown(
         (r"^No suite runs on this machine\.$", r"^sums, repetition 0, in .*: 1 of 1 launch done"), HEAVY, 1
     ),
@@ -78,6 +79,8 @@ TABLE = {
     "completion bash": Shown((r"_report_option_strings=.*--html", r"^complete .* run\.sh$"), OF_TABLES),
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
+LONG = ("completion bash",)
+"""Lines that take a second, and do what a test of their command does in its own process."""
 ELSEWHERE = {
     "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
@@ -126,7 +129,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-@pytest.mark.parametrize("lines", TABLE)
+@pytest.mark.parametrize("lines", [pytest.param(lines, marks=[pytest.mark.slow] * (lines in LONG)) for lines in TABLE])
 def test_a_command_shows_what_it_should_and_imports_no_more(lines: str, place: Place) -> None:
     row, said, modules = TABLE[lines], "", set[str]()
     for line in lines.split("; "):

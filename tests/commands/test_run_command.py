@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,15 +21,6 @@ from tenants.suites import ROOT, TENANTS, Suites, job
 
 TASKS = ROOT / "tasks"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-
-
-def echoed(suites: Suites, *flags: object, users: int = 2, **more: Any) -> list[dict[str, Any]]:
-    """Run echo.py, and return each tenant's argv, env and processors."""
-    env = more.pop("env_of_caller", {})
-    ended = suites.run([job("echo.py", **more)], "--users", users, *flags, **env)
-    assert ended.returncode == 0, ended.stderr
-    tenants = 1 if more.get("group") == "all" else users
-    return [json.loads(suites.log(tenant=tenant)) for tenant in range(tenants)]
 
 
 def seen(folder: Path) -> list[Path]:
@@ -127,17 +117,15 @@ def test_cells_of_too_many_devices_are_left_out(loose: Suites, capsys: Capture) 
     assert document["left_out"] == [left_out]
     (shown,) = json.loads(call(capsys, *words, "--show", "--json")[1])["jobs"]
     assert (shown["job"], shown["cells"]) == ("job", 2)
-    ended = loose.run(jobs, "--users", 2)
-    assert ended.returncode == 0, ended.stderr
-    assert left_out in ended.stdout.splitlines()
-    assert [record["name"] for record in loose.records()] == ["job.c1", "job.c2"]
 
 
 @pytest.mark.v1
 def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
     machine = discover()
     caller = {"OMP_NUM_THREADS": "77", "MINE": "kept", "DATA_DIRECTORY": str(v1.folder / "sets")}
-    first, second = echoed(v1, "--uid", 3, env={"EXTRA": "$JOB_ID of $DEVICE_TOTAL"}, env_of_caller=caller)
+    jobs = [job("echo.py", env={"EXTRA": "$JOB_ID of $DEVICE_TOTAL"}), job("echo.py", name="whole", group="all")]
+    v1.run(jobs, "--users", 2, "--uid", 3, status=0, **caller)
+    first, second = (json.loads(v1.log(tenant=tenant)) for tenant in (0, 1))
     for number, told in enumerate((first, second)):
         env, threads = told["env"], str(len(told["processors"]))
         given = dict.fromkeys((*THREADS, "CPU_COUNT"), threads) | {"MINE": "kept", "EXTRA": f"{number} of 2"}
@@ -154,11 +142,8 @@ def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
         assert env["PATH"].startswith(str(Path(sys.executable).parent))
     assert all(first["env"][name] != second["env"][name] for name in ("TEMP_DIRECTORY", "MASTER_PORT"))
     assert set(first["processors"]).isdisjoint(second["processors"])
-
-
-@pytest.mark.v1
-def test_ranks_that_own_the_machine_share_its_threads(v1: Suites) -> None:
-    (told,) = echoed(v1, "--uid", 3, group="all")
+    # Ranks of a job that owns the machine share its threads.
+    told = json.loads(v1.log("whole"))
     assert told["processors"] == sorted(os.sched_getaffinity(0))
     assert told["env"]["OMP_NUM_THREADS"] == str(max(1, len(told["processors"]) // 2))
     assert told["env"]["COTENANT_GROUP"] == "all"
@@ -170,7 +155,8 @@ def test_without_isolation_thread_counts_stay_the_callers(loose: Suites) -> None
     caller = {"OMP_NUM_THREADS": "77"}
     for name in THREADS[1:]:
         loose.environment.pop(name, None)
-    for told in echoed(loose, "--isolation", "affinity", "--no-cgexec", env_of_caller=caller):
+    loose.run([job("echo.py")], "--users", 2, "--isolation", "affinity", "--no-cgexec", status=0, **caller)
+    for told in (json.loads(loose.log(tenant=tenant)) for tenant in (0, 1)):
         assert told["env"]["OMP_NUM_THREADS"] == "77"
         assert not set(THREADS[1:]) & told["env"].keys()
         assert told["processors"] == sorted(os.sched_getaffinity(0))

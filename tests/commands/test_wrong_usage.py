@@ -133,17 +133,6 @@ def test_the_version(capsys: Capture) -> None:
         assert capsys.readouterr() == (f"cotenant {project['version']}\n", "")
 
 
-def test_resuming_other_work_is_refused_beside_another_suite(here: Suites, capsys: Capture) -> None:
-    jobs = [job(args={"--repeat": 2, "--number": 1})]
-    assert here.run(jobs, "--users", 1).returncode == 0
-    before = sorted(here.output.iterdir())
-    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
-        status, _, errors = call(capsys, *words(here, "--jobs", here.jobs(jobs)), "--users", 1, "--resume", "--", "--x")
-    assert status == 2
-    assert errors.startswith("cotenant: Repetition 0 began with other conditions: arguments after --")
-    assert sorted(here.output.iterdir()) == before
-
-
 def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = SuiteLock(Path(here.environment["COTENANT_LOCK"]))
     monkeypatch.setattr(PreparedSuite, "settle", lambda suite: pytest.fail("nothing begins before the lock"))
