@@ -66,7 +66,7 @@ def test_golden(tmp_path: Path, host: Host, users: int | None, policy: Policy, w
     "host",
     [fleet.laptop, fleet.nps4, fleet.power, fleet.mig, fleet.container, fleet.offline, fleet.far_memory, fleet.single],
 )
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow), 200])
 def test_the_plan_picture_fits_and_shows_every_tenant(tmp_path: Path, host: Host, width: int) -> None:
     shown = document(host(tmp_path))
     lines = picture(shown, width, force_terminal=True).splitlines()
