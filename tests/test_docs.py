@@ -21,8 +21,11 @@ from cotenant.commands import COMMANDS, views
 from cotenant.commands.flags import at_dashes
 from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
 from patience import HANG_S
+from report.conftest import unpictured
 from tenants.suites import RUN, script
 from workplace import NAMES, make_workplace
+
+__all__ = ["unpictured"]
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
@@ -53,6 +56,7 @@ def alike(words: list[str]) -> str:
     return re.sub(r"(--html|--out) \w+", r"\1 x", " ".join(kept))
 
 
+@pytest.mark.usefixtures("unpictured")
 def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Capture) -> None:
     """Of lines that are alike one is run. tests/commands/test_every_command.py runs those of README, each in a process
     of its own, and tests/report/test_figures.py draws figures.
