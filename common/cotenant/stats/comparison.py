@@ -95,24 +95,9 @@ def _p_slower(difference: float, error: float, freedom: float, border: float) ->
 def _p_rank(a: Sequence[float], b: Sequence[float]) -> float | None:
     if 2 / math.comb(len(a) + len(b), len(a)) > ALPHA or len({*a, *b}) < len(a) + len(b):
         return None
-    pairs = len(a) * len(b)
-    won = sum(x > y for x in a for y in b)
-    ways = _ways_to_win(len(a), len(b))
-    return min(1.0, 2 * sum(ways[max(won, pairs - won) :]) / sum(ways))
+    from scipy.stats import mannwhitneyu  # takes a second to import, and few comparisons need it
 
-
-def _ways_to_win(m: int, n: int) -> list[int]:
-    """Return in how many orders of `m` and `n` values the first win so many of their `m * n` pairs (Mann and Whitney).
-
-    These are the coefficients of a Gaussian binomial. scipy.stats, which knows them too, takes a second to import.
-    """
-    ways = [1] + [0] * (m * n)
-    for i in range(1, n + 1):
-        for won in range(m * n, m + i - 1, -1):
-            ways[won] -= ways[won - m - i]
-        for won in range(i, m * n + 1):
-            ways[won] += ways[won - i]
-    return ways
+    return float(mannwhitneyu(a, b, method="exact").pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
