@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.launch import limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.suite.foreign import Foreign
 from launch.turning import Turning, conducted, kinds_kept, outcomes
@@ -205,7 +206,10 @@ def test_a_neighbour_connecting_between_starts_loses_its_place(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["not-json", pytest.param("record", marks=pytest.mark.slow)])
-def test_a_later_start_that_sends_garbage_fails_like_the_first(tmp_path: Path, name: str) -> None:
+def test_a_later_start_that_sends_garbage_fails_like_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(limits, "GRACE_S", 0.2)
     joined = f"if start == 2:\n    runner._send({GARBAGE[name]!r})\n    time.sleep(30)"
     result = beside(tmp_path, program(joined=joined))
     assert outcomes(result) == ["failed", "completed"]
@@ -217,7 +221,13 @@ HELD = "if start == 2:\n    (place / 'held').write_text(str(os.getpid()))\n    o
 CONNECTED = f"silent = socket.socket(socket.AF_UNIX)\nsilent.connect(address[0])\n{HELD}"
 
 
-@pytest.mark.parametrize("parts", [{"begin": CONNECTED}, {"joined": HELD}], ids=["before its hello", "after it"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"begin": CONNECTED}, id="before its hello"),
+        pytest.param({"joined": HELD}, id="after it", marks=pytest.mark.slow),
+    ],
+)
 def test_a_start_that_is_held_still_does_not_hold_up_the_runner(tmp_path: Path, parts: dict[str, str]) -> None:
     """It reads its neighbour's messages ten times a second meanwhile, and does its upkeep once a second."""
     turns_s: list[float] = []

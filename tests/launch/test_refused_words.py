@@ -42,7 +42,7 @@ def test_a_wrong_argument_in_the_file_fails_its_own_cells(loose: Suites) -> None
 
 def test_a_message_before_ready_refuses_a_typed_word(tmp_path: Path) -> None:
     """Behind READY it is no refusal."""
-    fails = "runner.failed('failed', '--number is too small')\ntime.sleep(1000)"
+    fails = "runner.failed('failed', '--number is too small')\nsys.exit(1)"
     for program, said in ((once(joined=fails), "--number is too small"), (once(work=fails), "")):
         result = launched(specs(tmp_path, sys.executable, "-c", program, tenants=1))
         assert result.tenants[0].message.startswith("--number is too small")

@@ -473,13 +473,16 @@ class Launch:
                 # A program that has ended by itself is not asked: its end is its own.
                 tenant.ask_to_end(ASKED_LIMIT_S)
         if self._phase is not Phase.STOP:
-            self._kill(*late(self._tenants, self.limits, elapsed_s, self._phase >= Phase.LOAD))
+            self._kill_each(late(self._tenants, self.limits, elapsed_s, self._phase >= Phase.LOAD))
 
     def _kill(self, tenants: Sequence[Tenant], ending: Ending | None = None) -> None:
-        living = [tenant for tenant in tenants if not tenant.is_killed]
-        for tenant in living:
+        self._kill_each([(tenant, ending) for tenant in tenants])
+
+    def _kill_each(self, endings: Sequence[tuple[Tenant, Ending | None]]) -> None:
+        living = [(tenant, ending) for tenant, ending in endings if not tenant.is_killed]
+        for tenant, ending in living:
             tenant.ending = tenant.ending or ending
-        for tenant in living:
+        for tenant, _ in living:
             if not tenant.is_killed and (why := self._end(tenant)):
                 tenant.give_up(why)
                 self._gone(tenant)

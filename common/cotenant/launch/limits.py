@@ -108,23 +108,22 @@ class Limits:
 USUAL_LIMITS = Limits()
 
 
-def late(
-    tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool
-) -> tuple[list[Tenant], Ending | None]:
-    """Return the tenants that exceed a launch's limits, and their ending. `loaded`: between GO and STOP."""
+def late(tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool) -> list[tuple[Tenant, Ending]]:
+    """Return the tenants that exceed a launch's limits, each with its ending. `loaded`: between GO and STOP."""
     awaited = RankPhase.DONE if loaded else RankPhase.READY
     behind = [tenant for tenant in tenants if not tenant.all_ranks(awaited)]
     if elapsed_s >= limits.timeout_s:
         # The other tenants end as after a neighbour's death: aborted before GO, with a kept result after it.
         longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
-        return behind, Ending("timeout", longer)
+        return [(tenant, Ending("timeout", longer)) for tenant in behind]
     if not loaded and elapsed_s >= limits.ready_limit_s:
-        seen = f" {unready(behind[0])} Or give" if behind and unready(behind[0]) else " Give"
-        return behind, Ending(
-            "timeout",
-            f"It was not ready within {limits.ready_limit_s:g} s.{seen} it longer with --ready-timeout.",
-        )
-    return [], None
+        return [(tenant, _unready_ending(tenant, limits.ready_limit_s)) for tenant in behind]
+    return []
+
+
+def _unready_ending(tenant: Tenant, limit_s: float) -> Ending:
+    seen = f"{seen} Or give" if (seen := unready(tenant)) else "Give"
+    return Ending("timeout", f"It was not ready within {limit_s:g} s. {seen} it longer with --ready-timeout.")
 
 
 def after_stop(tenant: Tenant, number: int) -> Patience:
