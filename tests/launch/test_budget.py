@@ -26,7 +26,7 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         job("rogue.py", "--repeat", 100, "--number", 1, "--sleep", 0.05, "--warm-up-ns", 10_000_000, name="slow"),
         job(name="short"),
     ]
-    loose.run(jobs, "--users", 2, "--budget", "2s", status=0)
+    loose.run(jobs, "--users", 2, "--budget", "1s", status=0)
     records = loose.by_job()
     given = records["cut"][0]["given"]
     assert 1 <= given["number"] < 4
@@ -37,7 +37,7 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         assert (record["number"], record["repeat"], record["skip"]) == (given["number"], made, 5)
         assert 11 <= made <= 40
         assert load_s(record) < 4
-        assert record["isolation"]["policies"]["budget_s"] == 2
+        assert record["isolation"]["policies"]["budget_s"] == 1
         average = record["train"]["avg"]
         assert record["train_item"]["avg"] == pytest.approx(record["batch_size"] * record["number"] / average)
         cut = f"cut 40 observations of 50 batches to 40 of {given['number']}: {40 * given['number']} of 2000 batches"

@@ -192,7 +192,7 @@ def do(words: list[str], runner: Rogue | None) -> None:
         time.sleep(3600)
     elif deed == "fail":
         runner.failed(rest[0], " ".join(rest[1:]))
-        time.sleep(3600)
+        os._exit(1)
     else:
         raise SystemExit(f"rogue.py: there is no deed '{deed}'")
 
