@@ -65,6 +65,7 @@ def executed(folder: Path, *words: str) -> list[dict[str, object]]:
     return [cell for cell in json.loads(made.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
+@pytest.mark.slow
 def test_the_notebook_is_one_and_its_cells_that_read_run(tmp_path: Path) -> None:
     document = json.loads(NOTEBOOK.read_text())
     assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)

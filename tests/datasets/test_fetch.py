@@ -90,6 +90,7 @@ def test_progress_is_what_comes_farther_than_before(server, folder, monkeypatch)
     assert server.ranges() == ["bytes=30000-", None, "bytes=20000-", None, "bytes=30000-", None]
 
 
+@pytest.mark.slow
 def test_a_stalled_server_is_left_and_asked_again(server, folder, monkeypatch, capsys):
     monkeypatch.setattr(fetching, "STALL_S", 1)
     server.answers["/file"] = [stalled(500)]

@@ -243,6 +243,7 @@ def test_a_start_that_is_held_still_does_not_hold_up_the_runner(tmp_path: Path, 
     assert max(after - before for before, after in pairwise(turns_s)) < HELD_S
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_programs_that_are_started_again_take_turns(turning: Turning) -> None:
     """They are frozen in the midst of a start, and a later start hears that it is enough."""

@@ -61,7 +61,7 @@ def activate(suites: Suites, venv: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words", "threads"),
     [
-        ("--baseline none --budget 1", "python train.py seen", ""),
+        pytest.param("--baseline none --budget 1", "python train.py seen", "", marks=pytest.mark.slow),
         ("--baseline none --budget 1 --count-line ^step", "env python train.py seen", "77"),
         pytest.param(
             *("--duet --budget 5 --repetitions 2", "python train.py seen --- env python train.py seen", ""),
