@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set-up and tests in one command. Without arguments: the checks and the fast tier, in two processes. Arguments go to
+# Set-up and tests in one command. Without arguments: the checks and the fast tier, in three processes. Arguments go to
 # pytest, which is one process then.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/environment.sh"
@@ -18,7 +18,8 @@ if [ $# -eq 0 ]; then
     mypy
     # Hundreds of processes import the package: without bytecode each of them would compile it.
     python -m compileall -q common
-    # Tests of the machine are one group (tests/conftest.py), the longest: it begins first.
-    set -- -n 2 --dist loadscope --no-loadscope-reorder
+    # Tests of the machine are one group (tests/conftest.py), the longest: it begins first, and waits for a fifth of its
+    # time, in which a third process can work.
+    set -- -n 3 --dist loadscope --no-loadscope-reorder
 fi
 exec "$VENV/bin/python" -m pytest "$@"

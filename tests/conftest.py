@@ -38,11 +38,18 @@ COMPUTED = {
     "vm": "pack",
 }
 """Files of these rooms whose tests only compute, or look at invented machines: nothing of this one."""
-WITHOUT_CLOCKS = (
-    *("commands/test_wrong_usage.py", "commands/test_output_encoding.py", "commands/test_doctor.py"),
-    *(f"{room}/test_{name}.py" for room, names in COMPUTED.items() for name in names.split()),
+ANY_TIME = {
+    "commands": "doctor output_encoding run_command status_and_stop wrong_usage",
+    "launch": "callers_environment hostile_output own_data refused_words repetitions resume",
+}
+"""Files whose runners may take any time: their tests ask how a suite ends, what it says and which files it leaves."""
+WITHOUT_CLOCKS = tuple(
+    f"{room}/test_{name}.py"
+    for rooms in (COMPUTED, ANY_TIME)
+    for room, names in rooms.items()
+    for name in names.split()
 )
-"""Files that need no quiet machine, as their runners are refused or end at once, or they start none."""
+"""Files that need no quiet machine."""
 STARTS_RUNNERS = {"loose", "null: Host", "v1", "v1_mounts"}
 """Fixtures whose tests start runners, or own cgroups."""
 FAST_TIER = "not slow"
