@@ -8,7 +8,7 @@ check: ## format, lint, types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
-test: ## the checks and the fast tier in two processes, on a machine that has only Python
+test: ## the checks and the fast tier in three processes, on a machine that has only Python
 	./test.sh
 
 test-all: ## the fast tier and the long loops: kills, fuzzing, simulations

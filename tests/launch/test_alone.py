@@ -89,6 +89,7 @@ def test_a_turn_is_left_out_if_the_time_limit_leaves_no_time(turning: Turning, m
     assert ("not_alone", "The rate that users like user 0 keep is unknown", "Use --baseline whole") in told
 
 
+@pytest.mark.slow
 def test_a_user_dying_alone_fails_and_the_next_has_its_turn(turning: Turning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alone, "QUICK_KEPT_S", 1.5)
     result = turning.launch(sys.executable, "-c", DIES, *COUNTED[1:], design=AllAtOnce(WHY))

@@ -124,6 +124,7 @@ sys.exit(start(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_a_bare_run_short_of_time_shortens_its_launches(loose: Suites) -> None:
     line = loose.line(
         [job("sums.py", "--sleep", 0.01, "--sums", 20, group="all")], "--users", 2, "--baseline", "blocks"
