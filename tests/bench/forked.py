@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from patience import HANG_S
 
 def forked(ranks: int, work: Callable[..., None], folder: Path, *arguments: Any) -> None:
     """Call `work(rank, ranks, folder, *arguments)` in one process for each rank."""
+    gc.collect()  # A store that is collected in a child crashes it: its threads do not survive the fork.
     forking = multiprocessing.get_context("fork")
     children = [forking.Process(target=_rank_of, args=(work, rank, ranks, folder, *arguments)) for rank in range(ranks)]
     for child in children:
