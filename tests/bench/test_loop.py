@@ -562,7 +562,8 @@ def test_the_rate_is_that_of_the_steps(
     measured = Spinning.steps[-REPEAT * number :]
     groups = [measured[first : first + number] for first in range(SKIP * number, REPEAT * number, number)]
     true = median(ROWS * number / (last[1] - first[0]) * 1e9 for first, *_, last in groups)
-    assert reported == pytest.approx(true, rel=0.01)
+    # A busy host may take the processor between the last step and the end of an observation, never give it back.
+    assert 0.9 * true <= reported <= 1.01 * true
     # A rate above this would mean that steps took less time than their own processor time.
     assert reported <= 1.01 * ROWS * 1e6 / step_us
 
