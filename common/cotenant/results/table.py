@@ -87,9 +87,7 @@ class Rows:
             return self.table.frame.select(*names, **more)
         made = [pl.col(name) if isinstance(name, str) else name for name in (*names, *more.values())]
         needed = dict.fromkeys(root for expression in made for root in expression.meta.root_names())
-        rows = self.table.frame.select(list(needed))[self.at]
-        only_names = not more and all(isinstance(name, str) for name in names)
-        return rows if only_names else rows.select(*names, **more)
+        return self.table.frame.select(list(needed))[self.at].select(*names, **more)
 
     def where(self, chosen: pl.Expr) -> Rows:
         """Return the rows for which `chosen` is true."""
