@@ -42,7 +42,7 @@ ANY_TIME = {
     "commands": "doctor output_encoding run_command status_and_stop wrong_usage",
     "launch": "callers_environment hostile_output own_data refused_words repetitions resume",
 }
-"""Files whose runners may take any time: their tests ask how a suite ends, what it says and which files it leaves."""
+"""Files whose runners may take any time: their tests ask for the end of a suite, its sentences and its files."""
 WITHOUT_CLOCKS = tuple(
     f"{room}/test_{name}.py"
     for rooms in (COMPUTED, ANY_TIME)

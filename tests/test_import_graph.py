@@ -70,7 +70,7 @@ def test_only_benchmarks_and_their_blocks_import_torch() -> None:
 
 
 def test_scipy_is_imported_by_the_functions_that_need_it() -> None:
-    """It takes a quarter of a second, and the table of a launch needs none of it."""
+    """It takes a fifth of a second, and the table of a launch needs none of it."""
     users = [path for path in PACKAGE.rglob("*.py") if "scipy" in outside(path)]
     assert PACKAGE / "stats/comparison.py" in users
     assert [path for path in users if re.search(r"^(from|import) scipy", path.read_text(), re.M)] == []

@@ -80,7 +80,7 @@ TABLE = {
 }
 """Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
 LONG = ("completion bash",)
-"""Lines that take a second, and do what a test of their command does in its own process."""
+"""Lines that take a second, and are tested by their command in process, too."""
 ELSEWHERE = {
     "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
@@ -120,7 +120,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A directory with invented records, and those of a suite that ran there."""
     place = Place(tmp_path_factory.mktemp("place"))
     records = [record for uid in range(3) for record in launch("convnet", uid)]
-    # Without a journal: `archive` takes what a journal names.
+    # Without a journal, as `archive` takes the files that one names.
     output = write(place.folder / "workspace/output", [*records, *solo("convnet")], journal=False)
     for name in "AB":
         (place.folder / name).symlink_to(output)

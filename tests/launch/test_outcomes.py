@@ -213,7 +213,7 @@ def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> N
 
 @pytest.mark.v1
 def test_each_user_has_its_own_memory_and_dev_shm(v1: Suites) -> None:
-    """Who needs too much memory ends alone, but before GO ends the others too.
+    """A user that needs too much memory ends alone, and before GO it ends the others too.
 
     Both users write the same name in /dev/shm; a file that others put there is not counted as theirs.
     """

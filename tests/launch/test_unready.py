@@ -23,7 +23,7 @@ SEEN = [
     ({"count_line": "loss"}, r", none of which matches --count-line\."),
     ({"count_line": "step", "ready_line": "^ready"}, r", none of which matches --ready-line\."),
 ]
-"""Flags of a user, and the words that they make of what was seen."""
+"""Flags of a user, and the words about its program that follow from them."""
 
 
 def test_it_is_told_what_was_seen_and_which_flags_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def built(main: Any, **parameters: Any) -> tuple[Any, Run]:
 
 @pytest.fixture(scope="module")
 def ppo(main: Any) -> SimpleNamespace:
-    """A rollout with what was seen and done as it was played, and the losses of fifteen updates on it."""
+    """A rollout with the frames and actions of its play, and the losses of fifteen updates on it."""
     benchmark, run = built(main, **ONE_UPDATE)
     played, step = [], benchmark.games.step
 
