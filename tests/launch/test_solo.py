@@ -72,7 +72,8 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        ended = loose.run([job()], "--users", 2, "--baseline", "whole", "--isolation", "affinity", status=0)
+        flags = ("--users", 2, "--baseline", "whole", "--isolation", "affinity", "--verbose")
+        ended = loose.run([job()], *flags, status=0)
     finally:
         os.sched_setaffinity(0, allowed)
     assert f"2 users: processors {min(allowed)} (shared by 2)" in ended.stdout

@@ -6,7 +6,7 @@ import random
 import pytest
 from scipy import stats
 
-from cotenant.stats.quantiles import binomial_quantile, quantile
+from cotenant.stats.quantiles import binomial_quantile, quantile, t_975, t_below
 
 
 def test_a_quantile_is_an_order_statistic() -> None:
@@ -37,3 +37,10 @@ def test_the_ends_are_ranks_of_the_binomial_distribution() -> None:
         for q in (0.05, 0.5, 0.95, 0.999):
             for probability in (0.025, 0.975):
                 assert binomial_quantile(probability, n, q) == stats.binom.ppf(probability, n, q), (n, q)
+
+
+@pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (4, 2.776), (30, 2.042), (1e9, 1.960)])
+def test_a_fortieth_lies_above_the_t_of_an_interval(freedom: float, t: float) -> None:
+    """As in every table of Student's distribution."""
+    assert t_975(freedom) == pytest.approx(t, abs=5e-4)
+    assert t_below(0.025, freedom) == pytest.approx(-t, abs=5e-4)

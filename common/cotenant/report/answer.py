@@ -21,8 +21,9 @@ from cotenant.results.launches import grouped
 from cotenant.results.record import NO_BLOCKS, NOT_ALONE
 from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals
 from cotenant.stats.interference import log_ratios, mean_kept, rate_ratio
-from cotenant.stats.kept import Kept, ends_around, joint, t_975
+from cotenant.stats.kept import Kept, ends_around, joint
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
+from cotenant.stats.quantiles import t_975
 from cotenant.text import joined, many, verb
 
 NAMED = 4

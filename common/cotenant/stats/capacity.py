@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, variance
 from typing import Literal, NamedTuple
 
-from cotenant.stats.kept import t_975
+from cotenant.stats.quantiles import t_975
 
 STARVED = 2.0
 """A user this many half-widths below a requirement fails it, even though it was chosen as the worst."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cotenant.stats.kept import ends_around, repeats_needed
-from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error, t_quantile
+from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error
+from cotenant.stats.quantiles import t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 ALPHA = 0.05
@@ -63,7 +64,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     if min(n) < 2:
         return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, None, COMPARISON_LAUNCHES)
     error, freedom = standard_error(*logs)
-    half = t_quantile(freedom) * error
+    half = t_975(freedom) * error
     verdict, needed = Verdict.UNCLEAR, None
     if min(n) >= COMPARISON_LAUNCHES:
         verdict = verdict_of(difference - half, difference + half, margin)

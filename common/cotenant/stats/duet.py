@@ -18,8 +18,8 @@ from cotenant.stats.kept import (
     BlockSum,
     over_rounds,
     repeats_needed,
-    t_975,
 )
+from cotenant.stats.quantiles import t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 BETWEEN_PROCESSES = 0.014

@@ -14,7 +14,8 @@ from statistics import fmean, variance
 
 import numpy as np
 
-from cotenant.stats.kept import Kept, t_975
+from cotenant.stats.kept import Kept
+from cotenant.stats.quantiles import t_975
 
 UNLIKELY, NOTICEABLE = 0.05, 0.02
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from cotenant.stats.evenness import NOTICEABLE, UNLIKELY
-from cotenant.stats.launches import interval_around, standard_error, t_below
+from cotenant.stats.launches import interval_around, standard_error
+from cotenant.stats.quantiles import t_below
 from cotenant.stats.steadiness import MODIFIED_Z
 
 FAR = 3.5

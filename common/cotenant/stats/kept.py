@@ -6,7 +6,6 @@ Such turns within one run are compared by Bulej et al. (Duet benchmarking, ICPE 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,8 +15,8 @@ from typing import Literal
 
 from cotenant.decoding import Whole
 from cotenant.stats.correlation import lag_correlation, variance_inflation
+from cotenant.stats.quantiles import t_975
 
-CONFIDENCE = 0.95
 NORMAL = 1.9599
 """No t at this confidence is below that of a normal distribution."""
 LEAST_ROUNDS = 3
@@ -170,19 +169,6 @@ def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
     return fmean(values), t_975(len(values) - 1) * error * wider
 
 
-@functools.cache
-def t_975(freedom: int) -> float:
-    """Return the t (Student, 1908) of `freedom` degrees of freedom, at least 1, with a fortieth beyond it.
-
-    By the finite series for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4): the runner has no scipy.
-    """
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _within_t(middle, freedom) < CONFIDENCE else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
-
-
 def repeats_needed(spread: float, room: float, least: int, most: int, sides: int = 1) -> int | None:
     """Return how many repeats, from `least` to `most`, bring half the width of a mean's t interval below `room`.
 
@@ -194,19 +180,6 @@ def repeats_needed(spread: float, room: float, least: int, most: int, sides: int
     enough = math.ceil(min(most + 1, (NORMAL * spread / room) ** 2))
     counts = range(max(least, enough), most + 1)
     return next((n for n in counts if t_975(sides * (n - 1)) * spread / math.sqrt(n) < room), None)
-
-
-def _within_t(angle: float, freedom: int) -> float:
-    """Return the chance that |t| is at most sqrt(freedom) tan(angle)."""
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2 == 1
-    term = total = cosine if odd else 1.0
-    for step in range(2 if odd else 1, freedom - 2, 2):
-        term *= cosine * cosine * step / (step + 1)
-        total += term
-    if not odd:
-        return sine * total
-    return 2 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
 
 
 def round_logs(blocks: Sequence[BlockSum]) -> Iterator[float]:

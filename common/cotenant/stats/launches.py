@@ -14,7 +14,8 @@ from statistics import fmean, stdev, variance
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.stats.kept import CONFIDENCE, ends_around
+from cotenant.stats.kept import ends_around
+from cotenant.stats.quantiles import t_975
 
 INTERVAL_LAUNCHES = 3
 COMPARISON_LAUNCHES = 5
@@ -38,19 +39,6 @@ def across_launches(rates: Sequence[float]) -> AcrossLaunches:
     logs = logarithms(rates).tolist()
     spread = stdev(logs) if len(logs) > 1 else None
     return AcrossLaunches(len(logs), math.exp(fmean(logs)), interval_around(fmean(logs), logs), spread)
-
-
-def t_quantile(freedom: float) -> float:
-    """Return the t (Student, 1908) that leaves a half of 1 - CONFIDENCE above it."""
-    return t_below((1 + CONFIDENCE) / 2, freedom)
-
-
-def t_below(probability: float, freedom: float) -> float:
-    """Return the t that leaves so much below it."""
-    # A fifth of a second to import, which one launch does not need; scipy.stats, with t.ppf, takes a second.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, probability))
 
 
 def logarithms(rates: Sequence[float]) -> npt.NDArray[np.float64]:
@@ -93,7 +81,7 @@ def half_width(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
     error, freedom = standard_error(values)
-    return t_quantile(freedom) * error
+    return t_975(freedom) * error
 
 
 def interval_around(center: float, *logs: Sequence[float], width: float = 1.0) -> tuple[float, float] | None:
@@ -104,4 +92,4 @@ def interval_around(center: float, *logs: Sequence[float], width: float = 1.0) -
     if min(map(len, logs)) < INTERVAL_LAUNCHES:
         return None
     error, freedom = standard_error(*logs)
-    return ends_around(center, width * t_quantile(freedom) * error)
+    return ends_around(center, width * t_975(freedom) * error)
