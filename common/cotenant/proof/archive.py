@@ -43,10 +43,10 @@ _MANIFEST = msgspec.json.Decoder(ArchiveManifest)
 
 
 def make_archive(directory: Path, target: Path, version: str) -> tuple[ArchiveManifest, list[str]]:
-    """Write the contents of a directory of records into `target`; also return the names of files that are left out.
+    """Write a directory's records, logs and journal into `target`; return the manifest and the records left out.
 
-    No launch in the journal wrote these: they are of another program, or of a launch that has not ended. Raises
-    CotenantError without a journal, or a place.
+    These were written by no launch in the journal, but by another program or a launch that has not ended. Raises
+    CotenantError if there is no journal or `target` cannot be written.
     """
     journal = read_journal(directory)
     if not journal.entries:
@@ -56,7 +56,7 @@ def make_archive(directory: Path, target: Path, version: str) -> tuple[ArchiveMa
         )
     paths, left_out = _files(directory, journal)
     members = {path.relative_to(directory).as_posix(): content_of(path) for path in paths}
-    # A suite that still runs goes on writing: the launches behind these lines have no records here.
+    # A running suite may have appended lines since; the launches in these lines have no records here.
     members[JOURNAL] = b"".join(members[JOURNAL].splitlines(keepends=True)[: len(journal.entries)])
     hashes = {name: sha256(content) for name, content in members.items()}
     manifest = ArchiveManifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)
@@ -103,7 +103,7 @@ def unpacked(path: Path) -> tuple[ArchiveManifest, dict[str, bytes]]:
 
 
 def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
-    """Return the files of a directory of records, in order, and the names of records that no launch wrote; no link."""
+    """Return the files to archive, sorted, and the records that no launch wrote; skip links and hidden files."""
     written, files, left_out = journal.records, list[Path](), list[str]()
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*.log")]):
         name = path.relative_to(directory).as_posix()

@@ -1,6 +1,6 @@
 """Checks an archive: every hash, the journal's chain, and every number, computed again from raw observations.
 
-That a program did the work it names cannot be seen from records: launch it yourself for that.
+Records cannot show that a program did the work it names: launch it yourself to check that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors from fields of open types in a record, if they hold values that no run has written."""
+"""The errors raised if loosely typed fields of a record hold values that no run writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def _differences(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> Ite
 
 
 def _journal(manifest: ArchiveManifest, members: Mapping[str, bytes]) -> ArchiveCheck:
-    """Every launch that the journal has left its records, unchanged, and no record came by another way."""
+    """Check that each launch in the journal left its records unchanged, and that each record belongs to one."""
     try:
         journal = parsed(members.get(JOURNAL, b""), JOURNAL)
     except CotenantError as error:
@@ -82,8 +82,8 @@ def _repetition(launch: Launched) -> tuple[str, int, str, str]:
 def _wrong_records(launch: Launched, members: Mapping[str, bytes], may_be_superseded: bool) -> Iterator[str]:
     """Yield sentences on records that are missing, or changed.
 
-    `--resume` sets the records of an unfinished launch aside, and another launch of the same repetition those of a
-    finished one, or its own.
+    `--resume` renames the records of an unfinished launch. Of two launches of one repetition, the records of the one
+    that does not count are renamed.
     """
     suffixes = ["", *([] if launch.finished else [".unfinished"]), *([SUPERSEDED] if may_be_superseded else [])]
     for name, digest in launch.records.items():
@@ -103,7 +103,7 @@ def _unlaunched(starts: Iterable[Started], launches: Iterable[Launched]) -> str:
 
 
 def _numbers(members: Mapping[str, bytes]) -> ArchiveCheck:
-    """Compute every statistic, overlap and efficiency again from raw observations."""
+    """Check every statistic, overlap and efficiency: compute it again from raw observations."""
     records, wrong = [], list[str]()
     for name, content in members.items():
         if name.endswith(RECORD):
@@ -152,7 +152,7 @@ def _wrong_statistics(record: Record, earlier: Sequence[Record]) -> Iterator[str
 
 
 def _plain(numbers: object) -> dict[str, Any]:
-    """Return numbers as a record's file has them."""
+    """Return numbers in the form that a record's file has."""
     return msgspec.json.decode(msgspec.json.encode(numbers), type=dict[str, Any])
 
 
