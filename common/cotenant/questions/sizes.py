@@ -11,9 +11,9 @@ from typing import NamedTuple
 from cotenant.stats.launches import interval_around
 
 FRESH = 3
-"""Launches of the best and of the job's own size, by turns, that measure the gain."""
+"""Launches of each size, the best and the job's own by turns, that measure the gain."""
 CLIMB = 1.01
-"""The least ratio by which a rate is better: a larger batch takes longer to measure, and on a plateau gains nothing."""
+"""The least ratio of a better rate: on a plateau a larger batch gains nothing, and takes longer to measure."""
 
 
 class Trial(NamedTuple):
@@ -41,9 +41,9 @@ def logs_of(trials: Sequence[Trial], size: int) -> list[float]:
 
 @dataclass(slots=True)
 class Search:
-    """A search from a job's `own` batch size, with the `leader` so far. Equal results lead to equal sizes.
+    """A search from a job's `own` batch size, with the `leader` so far (0: none). Equal results lead to equal sizes.
 
-    The leader was in part chosen for its noise, so that only launches of both sizes after the choice measure the gain.
+    The leader was chosen in part for its noise, so only launches of both sizes after the choice measure the gain.
     """
 
     own: int
@@ -93,7 +93,7 @@ class Search:
 
     @property
     def gain(self) -> Gain | None:
-        """The gain of the leader; None before FRESH launches of both sizes have measured it."""
+        """The gain of the leader; None before FRESH launches of each size have measured it."""
         fresh = [] if self._chosen is None else self.trials[self._chosen :]
         sides = [logs_of(fresh, size) for size in (self.leader, self.own)]
         if min(map(len, sides)) < FRESH:
@@ -103,7 +103,7 @@ class Search:
 
     @property
     def best(self) -> int:
-        """The leader, if its gain lies above 1 or the job's own size has no rate; else the latter."""
+        """The leader, if its gain's interval lies above 1 or the job's own size has no rate; else the own size."""
         gain = self.gain
         is_faster = gain is not None and gain.interval is not None and gain.interval[0] > 1
         return self.leader if is_faster or self.rate(self.own) is None else self.own

@@ -1,6 +1,6 @@
-"""Launches a job at one batch size after the other, by suite runs like every other command, and writes a job file.
+"""Launches a job at one batch size after another, each as a run of a suite, and makes the entry of a new job file.
 
-Each launch is a repetition in the journal of the search's directory: started again, a search makes only new ones.
+Each launch is a repetition in the journal of the search's directory: a search that is started again repeats none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cotenant.suite.cells import Job, JobCell, expand
 from cotenant.suite.variables import Value
 
 TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_memory", "timeout"})
-"""Outcomes for which a smaller batch is tried."""
+"""Outcomes of a batch that does not fit."""
 
 
 class Tuner:
@@ -50,9 +50,10 @@ class Tuner:
         self.search, self.unit, self.ended = Search(size), "", ""
 
     def trials(self, end_s: float, tell: Callable[[str], None]) -> Iterator[Trial]:
-        """Launch and yield trials until all is tried, an interruption, or the time `end_s` of the monotonic clock.
+        """Launch and yield trials until all sizes are tried, a signal interrupts, or the monotonic clock is at `end_s`.
 
-        `tell` gets warnings. Raises CotenantError if the job itself fails, other than by its size.
+        `tell` gets warnings. Raises CotenantError if the first launch fails other than by its size, or the job ignores
+        its batch size.
         """
         for uid, size in enumerate(self.search.sizes()):
             if time.monotonic() >= end_s:
@@ -67,7 +68,7 @@ class Tuner:
         self.ended = "complete"
 
     def _launched(self, uid: int, size: int, tell: Callable[[str], None]) -> tuple[list[Record], str | None]:
-        """Return the records of a launch, which is not repeated if it has ended, and the signal that ended it."""
+        """Return a launch's records, and the signal that interrupted it; a launch that has ended is not repeated."""
         options = replace(self._options, jobs=(with_size(self._base, size, self.search.own),), uid=uid)
         options = replace(options, resume=repetitions_begun(options, self._machine.hostname) > 0)
         suite = PreparedSuite(options, self._machine)
@@ -86,7 +87,7 @@ class Tuner:
         return Trial(size, None, flaw, fits) if flaw else Trial(size, sum(medians))
 
     def entry(self) -> dict[str, Any]:
-        """Return the entry of the new job file: the job in its best size, and how that was found."""
+        """Return the entry of the new job file: the job at its best size, and the search for that."""
         job, gain = with_size(self._base, self.search.best, self.search.own), self.search.gain
         optional = {"weight": job.weight, "timeout": job.timeout_s, "env": dict(job.env)}
         return {
@@ -108,7 +109,7 @@ class Tuner:
 
 
 def with_size(cell: JobCell, size: int, own_size: int) -> Job:
-    """Return the job of a cell with another batch size than `own_size`, named after it.
+    """Return the job of a cell with this batch size in the place of `own_size`, named after it.
 
     An observation holds about as many items as before: `--number` shrinks as the batch grows.
     """
