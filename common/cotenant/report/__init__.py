@@ -1,1 +1,1 @@
-"""Views of records. Knows results, findings and stats only."""
+"""Views of records: tables, pages and sentences. It launches nothing."""

@@ -38,7 +38,7 @@ Records = dict[str, dict[int, RecordRow]]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rates of launches: of each tenant, and their sum, the node's; `reason` says why some are missing.
+    """The rates of launches: each tenant's, and the node's, which is their sum; `reason` says why some are missing.
 
     `baseline` says how tenants ran alone: in blocks of the launches together, in `quick` turns at their end with few
     observations, or in `whole` launches of their own; empty if they did not. `doubts` are the rules of warnings on
@@ -88,7 +88,7 @@ def together(launches: Iterable[LaunchRecords]) -> Side:
 
 
 def sliced(isolation: str) -> bool:
-    """Whether a tenant of this isolation has a slice, enforced in whole or in part."""
+    """Return whether a tenant of this isolation has a slice, enforced in whole or in part."""
     return isolation not in ("", NO_SLICES)
 
 
@@ -96,7 +96,7 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     """Return the rates of solo launches that count, and why there are none, or why some do not count.
 
     They need the work and the slices of the `members`. A uid has a node's rate if every tenant of the members has one.
-    Quick launches count only if there are no others: two kinds of baseline are never mixed.
+    Quick launches count only if no whole launch does: two kinds of baseline are never mixed.
     """
     kinds: Sequence[BaselineWord] = ("whole", "quick")
     by_kind = grouped(solos, lambda row: "quick" if row["baseline"] == "quick" else "whole")
@@ -105,8 +105,7 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 
 def alone_in_blocks(members: Rows) -> Side | None:
-    """Return the tenants' rates alone from the blocks of their launches: the rate together over the kept share. None if
-    no launch had blocks."""
+    """Return the tenants' rates alone, by blocks: the rate together over the kept share; None without blocks."""
     alone_steps = {name: pl.col(f"alone_{name}") for name in STEP_TIMES}
     # Power is known for all blocks together only, not for each tenant alone.
     unknown = {POWER: pl.lit(None, pl.Float64)}
@@ -151,7 +150,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:
-    """Return the difference that forbids a ratio of these records' rates; their isolation may differ."""
+    """Return the difference that forbids a ratio of these records' rates, if any; some may have no slices."""
     # A launch alone has another `unique_id`; `work` is equal if only the name differs.
     works = [work_of(row | {"unique_id": row["work"]}) for row in rows]
     if (difference := difference_of(works, BESIDE)) is not None:

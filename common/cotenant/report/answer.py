@@ -27,10 +27,10 @@ from cotenant.stats.quantiles import t_975
 from cotenant.text import joined, many, verb
 
 NAMED = 4
-"""Most users with a number each in a sentence; of more, only the lowest and the highest number are given."""
+"""The most users that have a number each in a sentence; for more, it gives the lowest and the highest number."""
 HOUR_S = 3600.0
 MOST_HOSTS = 4
-"""Most hosts that have an answer each, and their jobs side by side."""
+"""The most hosts that have an answer each, and their jobs side by side."""
 UNNAMED = "an unnamed host"
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
@@ -45,7 +45,7 @@ class JobShares(NamedTuple):
 
     @property
     def quick(self) -> bool:
-        """Whether the rates alone are known from few observations."""
+        """True if the rates alone come from few observations."""
         return self.of_alone and self.job.alone is not None and self.job.alone.quick
 
     @property
@@ -95,7 +95,7 @@ def kept_of_all(summary: Summary) -> Kept | None:
 def _counted(summary: Summary) -> list[JobShares]:
     """Return the shares of rates alone that tenants keep in slices; shares without slices have a table of their own.
 
-    If no job ran in slices, return the shares without.
+    If no job ran in slices, return all of them.
     """
     of_alone = [shares for shares in shares_of(summary) if shares.of_alone]
     return [shares for shares in of_alone if sliced(shares.job.isolation)] or of_alone
@@ -111,9 +111,9 @@ def answer(summary: Summary) -> str:
 
 
 def answers(summary: Summary) -> list[str]:
-    """Return the answer of each host: whether there is one, each user's kept share, and the job that keeps least.
+    """Return the answer of each host: its reliability, each user's kept share, and the job that keeps least.
 
-    No sentence covers several hosts; more than a few hosts have no answers.
+    No sentence covers several hosts; there is none for more than MOST_HOSTS.
     """
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
@@ -135,7 +135,7 @@ def sentences(summary: Summary) -> Sequence[str]:
 
 
 def _at_one_time(jobs: Sequence[JobSummary]) -> str:
-    """Return the time that an interval's launches span, if it is less than an hour."""
+    """Return a sentence on the time that repeated launches span; "" if it is an hour or more."""
     repeated = [job.members.columns("start_time") for job in jobs if len(job.rates) >= INTERVAL_LAUNCHES]
     starts = [frame["start_time"].str.to_datetime(strict=False, time_zone="UTC").drop_nulls() for frame in repeated]
     spans_s = [(max(times) - min(times)).total_seconds() for times in starts if len(times)]
@@ -176,7 +176,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
 
 
 def _why_unknown(rated: Sequence[JobSummary]) -> str:
-    """Return why the shares of their rates alone that users keep are unknown."""
+    """Return why it is unknown which share of its rate alone each user keeps."""
     if any(job.unsliced_alone is not None and job.unsliced_alone.tenants for job in rated):
         return (
             "What each keeps is not known: without slices a user alone has the whole machine "
@@ -278,8 +278,7 @@ def _least(counted: Sequence[JobShares]) -> str:
 
 
 def least_even(jobs: Sequence[JobSummary]) -> tuple[str, Evenness] | None:
-    """Return the label and evenness of the job that serves its users least evenly; None if noise among so many jobs
-    explains it."""
+    """Return the label and evenness of the least even job; None if chance among so many jobs explains it."""
     judged = [(even.p, job.label, even) for job in jobs if (even := job.evenness) is not None and even.p is not None]
     named = [line for line in judged if line[2].slowest is not None and line[0] * len(judged) < UNLIKELY]
     return min(named, key=lambda line: line[0])[1:] if named else None
@@ -309,7 +308,7 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
 
 
 def _by_cause(doubts: Sequence[Doubt]) -> tuple[str, Sequence[Doubt]]:
-    """Return the cause of most doubts in words, and the doubts of that cause; no doubts if no cause has most."""
+    """Return in words the cause of more than half of the doubts, and its doubts; none if there is no such cause."""
     cause, same = max(grouped(doubts, lambda doubt: doubt.cause).items(), key=lambda pair: len(pair[1]))
     if 2 * len(same) <= len(doubts):
         return "for several reasons", ()

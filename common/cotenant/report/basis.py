@@ -39,7 +39,7 @@ def _of_rates(estimates: Sequence[Estimate]) -> Iterator[str]:
 
 
 def _ends(estimates: Sequence[Estimate]) -> str:
-    """Return the half-widths of the 95 % intervals, from the narrowest to the widest."""
+    """Return the half-widths of the 95 % intervals in words, from the narrowest to the widest."""
     halves = [
         50 * (estimate.interval[1] - estimate.interval[0]) / estimate.rate
         for estimate in estimates

@@ -70,9 +70,9 @@ MIX_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class MixBlock:
-    """A mix of one suite on one host under one isolation: its rows of the table, its users' rows, its measures.
+    """A mix of one suite on one host under one isolation, with its rows of the table, its users and its measures.
 
-    If a user's share is unknown there are no measures, and `notes` say why.
+    If a user's share is unknown, there are no measures, and `notes` say why.
     """
 
     suite: str
@@ -91,12 +91,12 @@ class MixBlock:
 
     @property
     def quick(self) -> bool:
-        """Whether a rate alone is known from few observations."""
+        """True if a rate alone comes from few observations."""
         return any(user["baseline"] == "quick" for user in self.users)
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a pair of two jobs that has no other name."""
+        """True if it has two users, and no name but the names of their jobs."""
         return any(user["company"] == PAIR for user in self.users)
 
     @property
@@ -128,7 +128,7 @@ def _block(rows: pl.DataFrame) -> MixBlock:
 
 
 def mix_view(blocks: Sequence[MixBlock]) -> View:
-    """Return a row per user of each mix, and its measures below, which are rows of their own for programs."""
+    """Return a row per user of each mix, and below them its measures; programs read the measures as rows."""
     groups = [
         RowGroup(
             _mix_frame(block.rows).filter(pl.col("measure").is_null()),
@@ -151,7 +151,7 @@ def mix_view(blocks: Sequence[MixBlock]) -> View:
 
 
 def _mix_frame(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the table's rows of a mix with users' shares as their progress, and verdicts that include doubts alone."""
+    """Return the table's rows of a mix with users' shares as their progress, verdicts with doubts on rates alone."""
     of_user = pl.col("measure") == KEPT
     progress = pl.when(of_user).then("value")
     suspect = pl.when(pl.col("alone_doubts").list.len() > 0).then(pl.lit(f", {SUSPECT} alone")).otherwise(pl.lit(""))
@@ -166,7 +166,7 @@ def _mix_frame(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _facts(block: MixBlock) -> str:
-    # Users in slices share processors: the most crowded processor's number of users counts.
+    # Some users may share, others not: the largest number on one device, or on the same processors, counts.
     of_device = max((user["sharers"] for user in block.users), default=1)
     of_processors = max(block.rows["processor_sharers"].drop_nulls(), default=1)
     shared = f", {of_device} of them have the same device" if of_device > 1 else ""

@@ -16,7 +16,7 @@ from cotenant.text import gib, in_words, joined, many, ordinal, verb
 
 
 class Shown(NamedTuple):
-    """The form of a requirement's values: the user's verb before them, their factor, their unit."""
+    """The form of a requirement's values: the verb before them, their factor, digits and unit."""
 
     verb: str
     scale: float

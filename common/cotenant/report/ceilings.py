@@ -33,7 +33,7 @@ class Compute(NamedTuple):
 
 
 def ceilings(products: Iterable[Rows]) -> pl.DataFrame:
-    """Return the highest product of each slice: its median FLOP/s, and the highest end of its launches' intervals."""
+    """Return each slice's fastest matrix product: its median FLOP/s, and the highest end of its launches' intervals."""
     highest = [
         _taken(members, "rate_items_s", "interval_high_items_s", "world_size")
         .filter(pl.col("world_size").fill_null(1) == 1)

@@ -39,7 +39,7 @@ def differences_allowed() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The margin, `margins` of jobs with their own, words that may differ, and the jobs that B should run.
+    """The conditions of a comparison: the margin, some jobs' own `margins`, and the jobs that B was asked to run.
 
     A margin of None means the noise of all compared launches, at least 2 %. Words in `allowed` may differ between the
     sides; within one side only hosts may.
@@ -53,7 +53,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class JobComparison:
-    """One job: the geometric mean of each side's launches, the verdict, the comparison, and `note`, its limits."""
+    """One job: the geometric mean of each side's launches, the verdict, the comparison; `note` states its limits."""
 
     job: str
     verdict: Verdict
@@ -68,8 +68,8 @@ class SuiteComparison:
     """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
 
     `suite_slower` is None if no job has the two launches per side that a test needs. `lost` jobs have a rate in A but
-    none in B, which ran them or should have. `apart` is the sides' distance in time in words if all launches of one
-    came before all of the other; empty if they ran by turns, or their times are unknown.
+    none in B, which ran them or should have. `apart` is a sentence if all launches of one side came before all of the
+    other; empty if they ran by turns, or their times are unknown.
     """
 
     lines: tuple[JobComparison, ...]
@@ -127,7 +127,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
 
 
 def _apart(a: Side, b: Side) -> str:
-    """Return the distance of A and B in time in words if they did not run by turns."""
+    """Return the sentence on sides of which one ran before the other; "" if they ran by turns."""
     times = [
         [launch.start_time for launches in side.values() for launch in launches if launch.start_time] for side in (a, b)
     ]
@@ -204,7 +204,7 @@ def _incomparable(sides: Sides, allowed: Collection[str], same: bool) -> str | N
 
 
 def _named(difference: tuple[str, str], launches: Sequence[LaunchRecords]) -> str:
-    """Return a difference in words; for works with the changed arguments, even if only by a new default."""
+    """Return a difference in words; a difference of work has the changed arguments, also those with a new default."""
     changes = changed_arguments(launches) if difference[0] in (BENCHMARK, ITEM) else ""
     return f"{difference_words(*difference)}{changes and f': {changes}'}"
 
@@ -295,7 +295,7 @@ JUNIT = {
 
 
 def as_junit(lines: SuiteComparison) -> str:
-    """Return a test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
+    """Return JUnit's XML with a test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
     suite = ElementTree.Element("testsuite", name="cotenant compare", tests=str(len(lines.lines)))
     for verdict, (_, total) in JUNIT.items():
         suite.set(total, str(sum(line.verdict is verdict for line in lines.lines)))

@@ -68,10 +68,9 @@ OVER_LAUNCHES = {
 
 @dataclass(frozen=True, slots=True)
 class DuetLine:
-    """One launch of a duet: B over A with its interval, the mean rates of both in items per second, and the
-    verdict.
+    """One launch of a duet: B over A with its interval, the mean rates of both in items per second, and the verdict.
 
-    Without a ratio `verdict` is the tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
+    Without a ratio `verdict` is the tenants' outcome, or INVALID. `settled_s`: about how many seconds would settle it.
     Unless `audited`, a program counts its own steps. `works` are A's and B's; `differs` names their difference from
     other launches of the duet.
     """
@@ -155,8 +154,10 @@ def _by_duet(records: Rows) -> list[list[DuetLine]]:
 
 
 def _by_work(duet: Sequence[DuetLine]) -> list[list[DuetLine]]:
-    """Return the lines by equal work, each with the difference. A launch without a ratio, or without records of both
-    sides, joins the first lines."""
+    """Return the lines grouped by equal work, each with its difference from the other groups.
+
+    A launch without records of both sides, or with work that no launch with a ratio did, joins the first group.
+    """
     works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works)) or [()]
     of_works = grouped(duet, lambda line: line.works if line.works in works else works[0])
     return [[replace(line, differs=_differing(work, works)) for line in of_works[work]] for work in works]
@@ -169,7 +170,7 @@ def _differing(line: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
 
 
 def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the outcome of a launch without a ratio, or INVALID, also if the sides' units differ."""
+    """Return the outcome of a failed launch; INVALID if a record is or units differ; None for a sound launch."""
     outcomes = [one["outcome"] for one in rows if not one["completed"]]
     invalid = any(one["invalid"] for one in rows) or len({one["unit"] for one in rows}) > 1
     return min(outcomes, key=lambda outcome: outcome == ABORTED, default=INVALID if invalid else None)
@@ -245,7 +246,7 @@ def _said_of(lines: Sequence[DuetLine]) -> list[str]:
 def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
     """Return the verdict on one duet in sentences, over its launches or for a single one, and why others do not count.
 
-    They compare B with A, and say how much more would settle an unclear verdict.
+    The sentences compare B with A, and state how much more would settle an unclear verdict.
     """
     found = over_launches(lines)
     if found is None:

@@ -26,7 +26,7 @@ _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecol
 _OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
 _OTHER_NAME = re.compile(r"[^\w.-]+")
 NAME_BYTES = 200
-"""The longest name of a job in a file's name, before the chart's name and the suffix."""
+"""The most bytes of a job's name in a file's name; the chart's name and the suffix follow."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def job_names(jobs: Sequence[JobSummary]) -> list[str]:
     """Return a name for each job's charts: its label, with suite and host if several jobs have that label."""
     labels = Counter(job.label for job in jobs)
     long = [job.label if labels[job.label] == 1 else f"{job.label}-{job.suite}-{job.host}" for job in jobs]
-    # Two names may differ only in characters that a file's name cannot have, or after its end.
+    # Two names may differ only in characters that a file's name cannot have, or beyond NAME_BYTES.
     safe = [_OTHER_NAME.sub("-", name).encode()[:NAME_BYTES].decode(errors="ignore").strip("-.") for name in long]
     counts = Counter(safe)
     return [name if counts[name] == 1 else f"{name}-{index}" for index, name in enumerate(safe, start=1)]

@@ -54,7 +54,7 @@ def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Lin
     """Return a line per system of the file, named as foreign; an entry is in the column of our equal work.
 
     Several devices of a foreign system train one model together. Rows with one name and number of devices are one line,
-    in which the first row's value counts. Raises CotenantError, with the line's number, if the file is no such table,
+    in which the first row's values count. Raises CotenantError, with the line's number, if the file is no such table,
     or of the other kind by its name.
     """
     named = next((table for table, words in _KINDS.items() if words.search(path.stem)), kind)
