@@ -93,7 +93,7 @@ def _hardware(summary: Summary) -> dict[str, tuple[str, dict[str, int | None]]]:
 
 
 def _rates(jobs: Sequence[JobSummary]) -> dict[tuple[object, ...], dict[int, float]]:
-    """Return the rates of each job's slowest user by repetition: a sum over eight would hide a slow device."""
+    """Return the rates of each job's slowest user by repetition: a sum over eight users would hide a slow device."""
     found: dict[tuple[object, ...], dict[int, float]] = {}
     for job in jobs:
         work = dict(job.work or ())
@@ -104,7 +104,7 @@ def _rates(jobs: Sequence[JobSummary]) -> dict[tuple[object, ...], dict[int, flo
 
 
 def host_sentences(summary: Summary) -> list[str]:
-    """Return which hosts are slower than similar ones beyond noise, or have less; none for records of one host."""
+    """Return sentences on hosts that are slower than similar ones beyond noise, or have less; none for one host."""
     lines, said = host_lines(summary), list[str]()
     for line in lines:
         rate = line.rate

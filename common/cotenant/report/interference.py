@@ -69,7 +69,7 @@ COLUMNS = (
 def interference_lines(summary: Summary) -> pl.DataFrame:
     """Return a row per job and user with the three ways side by side, for each job measured in two of them.
 
-    The columns are INTERFERENCE_FIELDS, and `notes`, a list. For programs there are also the means over jobs.
+    The columns are INTERFERENCE_FIELDS (`jobs` is null), `difference`, `user`, and `notes`, a list.
     """
     rows = kept_table(summary).filter(
         pl.col("company") == COPIES, pl.col("job").is_not_null(), pl.col("isolation") != ""
@@ -154,7 +154,7 @@ def _notes(lines: pl.DataFrame) -> Iterator[Words]:
 
 
 def apart(summary: Summary) -> list[str]:
-    """Return which jobs were measured with slices and without, but not in one suite on one host."""
+    """Return sentences on jobs that were measured with slices and without, but not in one suite on one host."""
     sentences = []
     shared = [job for job in summary.jobs if job.group != "all" and job.isolation and not job.mix]
     for name, jobs in grouped(shared, lambda job: job.name).items():

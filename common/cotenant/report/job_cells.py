@@ -35,7 +35,7 @@ def verdict_cell(verdict: str, note: str) -> Cell:
 
 
 def verdict_note(job: JobSummary) -> str:
-    """Return the rule behind a verdict, the rate's bound, and whether rates alone are suspect or all unaudited."""
+    """Return the rule behind a verdict, `host-bound`, and whether rates alone are suspect or some rates unaudited."""
     rule = (worst_rule(job) or job.error).replace("_", " ")
     alone = f"alone {SUSPECT}" if job.alone is not None and job.alone.doubts else ""
     return joined(", ", rule, bound(job), alone, "" if is_audited(job) else UNAUDITED)
@@ -50,7 +50,7 @@ def worst_rule(job: JobSummary) -> str:
 
 
 def users_heading(jobs: Sequence[JobSummary]) -> str:
-    """Return the heading over the rates of jobs' users; it says if only the lowest and highest stand below."""
+    """Return the heading over the rates of jobs' users; it states if only the lowest and highest stand below."""
     counts = {len(job.tenants) for job in jobs if job.tenants}
     if max(counts, default=0) <= SHOWN_TENANTS:
         return "each user"
@@ -63,7 +63,7 @@ def tenant_rates(job: JobSummary) -> str:
 
 
 def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
-    """Whether all jobs' intervals are over a single launch's observations."""
+    """Return whether no job has more than one launch with a rate; False without jobs."""
     return bool(jobs) and all(job.node is None or job.node.launches == 1 for job in jobs)
 
 

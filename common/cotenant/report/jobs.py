@@ -49,7 +49,7 @@ OF_STEPS = (
 )
 OF_CEILING = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
 EXPLAINED = {"halves": OF_WITHIN, "step_p99_ns": OF_STEPS, "of_ceiling": OF_CEILING}
-"""The meanings of columns, by the field that is known if they are not empty."""
+"""The meanings of optional columns, by the field that is not null where they are shown."""
 
 
 def jobs_view(summary: Summary, targets: Mapping[str, Target] | None = None) -> View:
@@ -131,7 +131,7 @@ def _columns(summary: Summary, once: bool) -> list[Column]:
 
 
 def main_columns(jobs: Sequence[JobSummary], anchors: Mapping[str, str] = MappingProxyType({})) -> list[Column]:
-    """Return the columns of a suite's end, which a report's table has first; `basis` says their n and intervals.
+    """Return the columns at a suite's end, the first ones of a report's table; `basis` states their n and intervals.
 
     `anchors` are the places of rules on a page; a row's `place` is its job's.
     """
@@ -162,9 +162,9 @@ def _overlaps(jobs: Sequence[JobSummary]) -> set[float]:
 
 
 def _halves(job: JobSummary, users: Sequence[Row], once: bool) -> list[float] | None:
-    """Return the users' intervals within a launch; None if there are enough launches for an interval over these.
+    """Return the users' half intervals within a launch; None without a rate, or if the job's interval is shown.
 
-    There is none, either, if all jobs were measured `once`.
+    If all jobs were measured `once`, the table has no column for a job's interval.
     """
     if job.node is None or (job.node.interval is not None and not once):
         return None
@@ -172,7 +172,7 @@ def _halves(job: JobSummary, users: Sequence[Row], once: bool) -> list[float] | 
 
 
 def facts(jobs: Sequence[JobSummary], host: str) -> str:
-    """Return the facts common to all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
+    """Return the facts common to all jobs of a suite on one host: `node1: Some Processor; isolation v1; torch 2.9`."""
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = [f"{host or UNNAMED}{f': {gpus}' if gpus else ''}"]

@@ -63,7 +63,7 @@ def percents(kept: Kept) -> str:
 
 
 def shaded(kept: Kept) -> Cell:
-    """Return the cell of a matrix, darker the less is kept."""
+    """Return a cell of a matrix: the less is kept, the darker it is."""
     heat = round(100 * min(1.0, max(0.0, (1 - kept.value) / (1 - DARKEST))))
     return Cell(numbers.ratio(kept.value), heat=heat, note="" if kept.interval is None else f"({around(kept)})")
 
@@ -74,7 +74,7 @@ def kept_fields(name: str) -> tuple[str, ...]:
 
 
 def kept_meanings(name: str, meaning: str) -> dict[str, str]:
-    """Return these fields with their meanings."""
+    """Return the `kept_fields` with their meanings."""
     counts = {f"{name}_n": f"the n of {name}", f"{name}_over": "rounds, observations, launches or jobs"}
     return {**with_ends(name, meaning), **counts}
 
@@ -104,7 +104,7 @@ def rate_fields(name: str) -> tuple[str, ...]:
 
 
 def rate_meanings(name: str, meaning: str) -> dict[str, str]:
-    """Return these fields with their meanings."""
+    """Return the `rate_fields` with their meanings."""
     return {**with_ends(name, f"items per second {meaning}"), f"{name}_launches": "the launches that it is over"}
 
 
@@ -119,7 +119,7 @@ def rates_over_launches(heading: str, name: str, **more: Any) -> list[Column]:
 
 
 BASELINE = Column("baseline", show=lambda kind: "" if kind == "whole" else kind, left=True, optional=True)
-"""How users ran alone; for people a word only if it was not in the usual way."""
+"""The way in which users ran alone; blank for people if it was the usual way, whole launches."""
 
 
 def _steps(*times_ns: float) -> str:

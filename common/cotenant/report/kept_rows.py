@@ -80,7 +80,7 @@ TableRow = dict[str, Any]
 def rows_of_job(
     job: JobSummary, company: str, tenants: Iterable[str | None], alone: Side | None, **more: Any
 ) -> list[TableRow]:
-    """Return rows on the shares of their rates on the side `alone` that these tenants, or under None the node, keep."""
+    """Return a row per tenant, or for the node under None: the share that it keeps of its rate on the side `alone`."""
     alone = alone or Side()
     names = ("share", "share_asked", "device_sharers", "sharers", "entitlement", *STEP_TIMES)
     records = grouped(job.members.columns(*names, who=TENANT).to_dicts(), lambda row: str(row["who"]))

@@ -47,7 +47,7 @@ RATIOS = (KEPT, UNSLICED_KEPT, WORTH)
 OF_LEVEL = ("benchmark", "mix", "neighbours")
 """Words of a work that name the neighbour, and thereby its level."""
 NodeRatios = dict[str, list[tuple[Kept | None, Rates]]]
-"""The nodes' ratios by RATIOS, each with the logarithms of its launches."""
+"""The nodes' ratios, by the names in RATIOS, each with the logarithms of its launches' ratios."""
 
 
 @lru_cache(maxsize=1)
@@ -116,7 +116,7 @@ def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary
 def _of_ways(ways: Ways, ratios: NodeRatios, several: bool) -> Iterator[TableRow]:
     """Yield a job's kept shares with slices and without; if it was measured in two ways, also the ratios between these.
 
-    The nodes' ratios join `ratios`.
+    Append the nodes' ratios to `ratios`.
     """
     jobs = [job for job in ways[:2] if job is not None]
     first, difference = jobs[0], jobs[0].difference if several else ""
@@ -213,7 +213,7 @@ class BesideLevel(NamedTuple):
 
 
 def _pressed(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
-    """Yield jobs' kept shares beside neighbours of known pressure, by rising level; each level is a pair's."""
+    """Yield jobs' kept shares beside neighbours of known pressure, each curve's levels in rising order."""
     pairs: list[BesideLevel] = []
     for mixed in grouped(jobs, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
         neighbours = [(level, job) for job in mixed if (level := level_of(job.cell)) is not None]

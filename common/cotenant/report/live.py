@@ -1,6 +1,6 @@
 """A suite on a terminal while it runs: lines that stay, and below them the current launch and the expected end.
 
-It has no thread and no timer: events redraw it, at most twice a second, and none come while tenants are timed.
+It has no thread and no timer: events redraw it, ticks at most once a second, and none come while tenants are timed.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _cell(shares: Shares) -> Cell:
 
 
 def colour(share: float) -> str:
-    """Return the colour of a share of the best: at 90, 80 and 70 %."""
+    """Return the colour of a share of the best: it changes at 90, 80 and 70 %."""
     return next(name for least, name in STEPS if share >= least)
 
 

@@ -36,7 +36,7 @@ Failure = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score of the expected `jobs`; `present_only` is of the present jobs: if one is `missing`, no suite's score.
+    """A score of the expected `jobs`; `present_only` is over the jobs with a rate: no suite's if some are `missing`.
 
     `left_out`: the expected jobs of ORIGINAL_LEFT_OUT, which the score leaves out.
     """
@@ -62,8 +62,8 @@ class Score:
 def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> pl.DataFrame:
     """Return a row per expected job, in order: the `jobs` that have a target, or all that have one.
 
-    Measured jobs without a target come last. Mean and sd are over records (n - 1 below the root). Without `jobs` an
-    efficiency is expected only if it was measured: baselines.json has no such job.
+    Measured jobs without a target come last. Mean and sd are over records (sd with n - 1). Without `jobs`, a job whose
+    target is an efficiency is expected only if it was measured: baselines.json has no such job.
     """
     rate, has_target = pl.col("rate"), pl.col("target").is_not_null()
     spread = {"sd%": 100 * rate.std() / rate.mean()}
@@ -97,7 +97,7 @@ def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dic
 
 
 def failures(records: pl.DataFrame) -> list[Failure]:
-    """Return every record that failed, is INVALID, or has losses that are not finite."""
+    """Return every record that failed, is INVALID, has losses that are not finite, or has no rate."""
     bad = records.filter(~(COUNTS & pl.col(RATE).is_not_null()))
     return [(row["name"], row["run_id"], row["vcd"], _reason(row)) for row in bad.iter_rows(named=True)]
 
@@ -111,7 +111,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 
 def beside_devices(records: pl.DataFrame) -> list[str]:
-    """Return a sentence on each job with records of the whole machine that do not count beside records of devices."""
+    """Return a sentence on each job whose records of the whole machine do not count, as it has records of devices."""
     outranked = pl.col("rank") < pl.col("rank").max().over("job")
     ignored = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG), outranked)
     return [
@@ -155,8 +155,8 @@ def scored(
 ) -> tuple[pl.DataFrame, list[Failure], int, Score] | None:
     """Return the results of the records that count, the failures, the number of records behind these, and the score.
 
-    None without expected jobs. Failures are a share of all `newest` records, whatever their work, except jobs that are
-    left out, as in the original.
+    None without expected jobs. As in the original, failures are a share of all `newest` records of jobs that are not
+    left out, whatever their work.
     """
     lines = results(counted, targets, jobs)
     if lines.filter(_in_score(left_out)).is_empty():
