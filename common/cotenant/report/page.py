@@ -46,7 +46,7 @@ FOOTER = "Every rate is items per second; all users of a launch ran at the same 
 
 
 def page(title: str, contents: PageContents) -> str:
-    """Return the page."""
+    """Return the page as HTML."""
     summary, against = contents.summary, contents.against
     several = len(summary.hosts) > 1
     said = [*host_sentences(summary), *answers(summary)] if several else sentences(summary)
@@ -77,7 +77,7 @@ def headline(summary: Summary, against: str | None = None) -> str:
 
 
 def _users(summary: Summary) -> int:
-    """Return the most tenants of a launch, in a mix of all its jobs together."""
+    """Return the largest number of tenants in a launch; the jobs of a mix count together."""
     of_mixes = (len(block.users) for block in mix_blocks(summary))
     return max((*of_mixes, *(len(job.tenants) for job in summary.jobs)), default=0)
 

@@ -63,7 +63,7 @@ class PairShare(NamedTuple):
 class PairMatrix:
     """The shares that jobs keep in pairs of one suite on one host under one isolation.
 
-    For a job beside itself it is the mean of both users. `notes` say why pairs are missing.
+    A job beside itself has the mean share of both users. `notes` say why pairs are missing.
     """
 
     suite: str

@@ -10,7 +10,7 @@ from cotenant.machine.topology import Machine
 from cotenant.stats.capacity import Carried
 
 LEAST_TASKS, TASKS_OF_A_SESSION = 512, 4
-"""The least limit of a user's tasks, and the factor on the job's processes: a user also has a shell and a desktop."""
+"""The least limit of a user's tasks, and its factor over the job's processes: users also have a shell and a desktop."""
 MIB = 1 << 20
 
 

@@ -27,7 +27,7 @@ from cotenant.text import joined, many
 Document = Mapping[str, Any]
 """The document that `plan --json` prints, or a part of it."""
 Letters = Mapping[int | None, tuple[str, str]]
-"""Each tenant's letter, for its part of the processors, and its colour; under None the free cores' ones."""
+"""The letter and the colour of each tenant, by its part of the processors; under None, those of free cores."""
 
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them
@@ -138,7 +138,7 @@ def _letters(plan: Document) -> Letters:
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
-    """Yield rows of cores of one width and kind: all cores, or a power of two, as cores are usually grouped."""
+    """Yield rows of cores with equally many processors and one kind: all in a row, or a power of two in each."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
         behind = f"{_GAP}{kind}" if kind else ""

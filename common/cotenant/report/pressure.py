@@ -23,7 +23,7 @@ CONDITIONS = ("suite", "host", "job", "isolation", "resource", "achieved_unit", 
 
 @dataclass(frozen=True, slots=True)
 class PressureCurve:
-    """The curve of a job under pressure on one resource; None if no level has a kept share.
+    """A job under pressure on one resource; `curve` is None if no level has a kept share.
 
     `unit` is the neighbour's, `difference` names the difference in work from the job's other curves, `doubts` are the
     rules of its records' warnings.

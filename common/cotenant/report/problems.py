@@ -107,7 +107,7 @@ COMMANDS = {"slow_user": f"{PROGRAM} plan"}
 """Commands that resolve a finding."""
 CHANGES = {
     "slow_start": "-- --skip {value:.0f}",
-    # More may have been loaded than a launch observes.
+    # More batches may have been loaded ahead than a launch observes.
     "loaded_ahead": "-- --skip {value:.0f} --repeat {thrice:.0f}",
     "drift": "--settle 10s",
     "few_observations": "--budget 30s",
@@ -117,7 +117,7 @@ CHANGES = {
 }
 """The change with which another run resolves a finding; empty if the host was the cause."""
 OF_NO_JOB = (IN_MIX, ".duet.")
-"""Parts of the names that `--name` does not know: of records of mixes and duets."""
+"""Parts of the names of records of mixes and duets, which `--name` does not know."""
 NOT_OF_EXEC = ("--settle", "--skip")
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
@@ -149,7 +149,7 @@ class FirstStep(NamedTuple):
 
 
 def first_steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
-    """Return the first steps: the gravest findings that a command resolves, the greatest effect first."""
+    """Return the first steps: the gravest findings that a command resolves, in the order of `findings`."""
     return [step for step in _steps(findings) if step.command][:MOST_AT_END]
 
 
@@ -220,7 +220,7 @@ def _first(lines: Sequence[Words], label: str) -> Iterator[Words]:
 
 
 def loss_sentences(losses: Sequence[Loss]) -> list[str]:
-    """Return a sentence for each launch that did not finish: which job and user, and why."""
+    """Return the lines on tenants that did not finish as sentences: job, repetition, users, and the reason."""
     return ["".join(text for text, _ in words) for words in _loss_lines(losses)]
 
 

@@ -60,7 +60,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """The number of ended launches, launches before a resumption included."""
+        """The number of ended launches, including launches before a resumption."""
         return self.position if self.position in self.took_s else max(0, self.position - 1)
 
     def begin(self, position: int, job: str) -> None:
@@ -72,7 +72,7 @@ class Progress:
         self.position, self._began_s, self._measured_s = position, self._clock_s(), None
 
     def measure(self, about_s: float | None) -> None:
-        """Note the seconds that the launch needs from when all tenants are ready; None if no batch was timed."""
+        """Note the seconds that the launch still needs, now that all tenants are ready; None if no batch was timed."""
         self._measured_s = None if about_s is None else self.elapsed_s + about_s
 
     def end(self, records: Sequence[Record], width: int | None = None) -> tuple[str, str, str]:
@@ -98,7 +98,7 @@ class Progress:
     def remaining_s(self) -> tuple[float, str] | None:
         """Return the seconds that the remaining launches take, and the source of that number; None if unknown.
 
-        A launch without a time counts as the mean of its kind, alone or together.
+        A launch without an expected time counts as the mean of its kind, alone or together.
         """
         expected = [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
         ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()] or expected

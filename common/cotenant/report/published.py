@@ -41,7 +41,7 @@ COLUMNS = _Published.__struct_fields__
 def published_curves(path: Path) -> Curves:
     """Return the curves of a file, or of a file in `targets/published` named without its suffix.
 
-    A file is CSV with COLUMNS, or the shoot-out's JSON of `1n8g` and the like by model. Raises CotenantError.
+    A file is CSV with COLUMNS, or the shoot-out's JSON: for each model, points by keys as `1n8g`. Raises CotenantError.
     """
     shipped = {target.stem: target for target in PUBLISHED.glob("*.csv")}
     place = path if path.exists() else shipped.get(str(path), path)

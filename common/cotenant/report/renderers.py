@@ -44,7 +44,7 @@ class ShownRow(NamedTuple):
     notes: Sequence[Words]
 
     def has(self, column: Column) -> bool:
-        """Whether a column has a text in this row."""
+        """Return whether a column has a text in this row."""
         return self.cells[column].text not in ("", ABSENT)
 
 
@@ -238,7 +238,7 @@ def markdown(view: View) -> str:
 
 
 def as_csv(view: View) -> str:
-    """Return a line per row, numbers with all digits; no text is a formula."""
+    """Return a line per row, numbers with all digits; a spreadsheet reads no text as a formula."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(map(csv_cell, view.fields))

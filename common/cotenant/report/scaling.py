@@ -138,8 +138,8 @@ def few(curves: Curves) -> list[str]:
 
 
 def doubtful(curves: Curves) -> list[str]:
-    """Return a sentence for each point with a doubtful efficiency, and for each that ran under other conditions than
-    the single device that it is compared with."""
+    """Return a sentence for each doubtful efficiency, and for each point that ran under other conditions than the
+    single device that it is compared with."""
     growing = [word for word in equal_columns() if word not in CONDITIONS]
     sentences = []
     for of_series in curves.values():
@@ -161,7 +161,7 @@ def _works(point: ScalingPoint) -> list[Work]:
 
 
 def _place(job: JobSummary) -> tuple[Series, int, int] | None:
-    """Return a cell's series, nodes and devices per node; None if its record lacks the number of devices."""
+    """Return a cell's series, nodes and devices per node; None if these are unknown, or differ between nodes."""
     row = job.members.frame.row(0, named=True)
     total, nodes = row["world_size"] or (None if row["ours"] else len(row["vcd"].split(","))), row["nodes"]
     if total is None or total % nodes:

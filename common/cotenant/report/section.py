@@ -15,7 +15,7 @@ from cotenant.report.renderers import template
 
 
 class Card(NamedTuple):
-    """One number: its name, its value, and its subject. The `lead` is the card to look at first."""
+    """One number: its name, its value, and a note on it. The `lead` is the card to look at first."""
 
     name: str
     value: str
@@ -26,7 +26,7 @@ class Card(NamedTuple):
 class Picture(NamedTuple):
     """An SVG element and the words beside it; `narrow` replaces it on a phone.
 
-    `heard` is for screen readers; by default it is title and caption.
+    `heard` is for screen readers, by default the title and the caption.
     """
 
     svg: Markup
@@ -60,7 +60,7 @@ class Details(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a page, shown in the order of these fields: sentences, a list of `points`, pictures, details, a table.
+    """A part of a page, shown in this order: sentences, a list of `points`, legend, pictures, details, table, code.
 
     `legend` has lists of signs, each a class of the style sheet, with their meanings. `anchor` and `short` are its
     place and its name in the navigation. A `filtered` table has a search field, and its headings sort it. `code` is
@@ -90,7 +90,7 @@ class NoticePoint(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A list on top of a page; failures are an `alarm`. `more` is a link's words and its place."""
+    """A list at the top of a page; failures are an `alarm`. `more` is a link's words and its place."""
 
     title: str
     points: Sequence[NoticePoint]

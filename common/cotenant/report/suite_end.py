@@ -29,8 +29,8 @@ from cotenant.text import joined, many
 
 
 def suite_views(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[View]:
-    """Yield the views at a suite's end: a duet's verdict; else the jobs, views of pairs, pressure and scaling, the
-    answer, a sentence on each user's share, and the gravest findings without findings already `printed`.
+    """Yield the views at a suite's end: a duet's verdict; else jobs, failures, views of pairs, pressure and scaling,
+    the share of time that was measured, the answer, and the gravest findings without findings already `printed`.
 
     If `verbose`, also a row per user, the measures of mixes, the full cost of neighbours, and all findings.
     """

@@ -59,7 +59,7 @@ class Estimate:
 
     For three or more launches, `interval` is the 95 % t interval on their logarithms and `spread` the logarithms'
     standard deviation. For a single tenant of a single launch both come from its observations: order statistics, and
-    1.4826 MAD / median.
+    1.4826 MAD / median; if its record lacks these, there is no interval, and `spread` is sd / mean.
     """
 
     rate: float
@@ -88,8 +88,8 @@ class Evenness:
 class JobSummary:
     """One line of a report. `rates` are the launches that count, `members` their records; without any `node` is None.
 
-    `isolation` is empty if records do not have it. `alone` has the rates of tenants alone in their slices, None if none
-    was to run alone; the cost of neighbours is measured against these, also for a job without slices.
+    `isolation` is empty if records do not have it. `alone` has the rates of tenants alone in their slices, None if no
+    tenant was to run alone; the cost of neighbours is measured against these, also for a job without slices.
     """
 
     suite: str
@@ -119,7 +119,7 @@ class JobSummary:
     sharers: int
     """The number of tenants on the same processors; 1 if each has its own."""
     error: str = ""
-    """The rule of most errors of an INVALID job."""
+    """The most frequent rule among the errors of an INVALID job."""
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
@@ -175,7 +175,7 @@ class Summary:
 
 
 def summarise(records: Rows) -> Summary:
-    """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
+    """Return the summary of records, with jobs by suite and host, then by start; a tenant's newest record counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
 
@@ -266,7 +266,7 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pres
     """Yield the jobs with their tenants' rates alone, and the shares that tenants keep, also in a mix.
 
     Rates alone come from blocks, or from solo launches if more repetitions have these: the two are never mixed. Shares
-    are of the rate alone in a slice; for pressed jobs without slices, of the rate alone without.
+    are of the rate alone in a slice; for pressed jobs without slices, of the rate alone without slices.
     """
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:

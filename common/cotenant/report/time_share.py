@@ -15,7 +15,7 @@ _SECONDS = ("lasted_s", "loaded_s", "observed_s")
 
 
 class TimeSpent(NamedTuple):
-    """The seconds of launches in all, between GO and STOP, and inside observations."""
+    """The total seconds of launches: from begin to end, between GO and STOP, and inside observations."""
 
     lasted_s: float
     loaded_s: float
@@ -26,8 +26,8 @@ def spent_of(summary: Summary) -> TimeSpent | None:
     """Return the time of all launches in the summary, together and alone; None if it is unknown.
 
     A launch lasts from its begin to its last tenant's end, its load from GO to the last tenant's end of load. The time
-    inside observations, kept or not, is of the tenant that observed longest. It is unknown if several pairs met in a
-    launch: their records share its time.
+    inside observations, kept or not, is of the tenant that observed longest. All three are unknown if several pairs met
+    in a launch: their records share its time.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))

@@ -1,4 +1,4 @@
-"""Whether a rate can be trusted: clean, or suspect because of its worst warning."""
+"""Judges whether a rate can be trusted: clean, or suspect because of its worst warning."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from cotenant.report.problems import GRAVEST
 from cotenant.results.table import AT, Rows
 
 THEMES = ("host", "devices", "work", "launches", "input", "timing")
-"""The worst first: other load on the machine explains most irregular times of a launch."""
+"""Themes of rules, the worst first: other load on the machine explains most irregular times of a launch."""
 
 
 CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_start": "warm-up that was counted in"}
-"""The causes that rules blame, if these are not their names."""
+"""The causes that rules blame, where a rule's name does not state it."""
 
 
 class Doubt(NamedTuple):
-    """The worst warning of a job: its rule, its gravest sentence (or an empty one), the number of records that have it,
-    and the most by which it can have shifted one of their rates."""
+    """The worst warning of a job: its rule, its gravest sentence (may be empty), the number of records that have it,
+    and the greatest share by which it can have moved one of their rates."""
 
     rule: str
     sentence: str

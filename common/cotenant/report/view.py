@@ -158,7 +158,7 @@ def frame_of(fields: Iterable[str], rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def place_columns(*names: str) -> list[Column]:
-    """Return columns of the place of a row's measurement, which terminal and page have in a heading."""
+    """Return columns with the place of a row's measurement, which terminal and page show in a heading."""
     return [Column(name, left=True, seen="files") for name in names]
 
 

@@ -20,7 +20,7 @@ from cotenant.stats.verdict import Verdict
 from cotenant.text import joined, many
 
 NAMED = 6
-"""Most sentences on top of a page."""
+"""Most jobs with a sentence at the top of a page."""
 OF_COMPARISON = (
     "B / A is the geometric mean of B's launches over that of A's, with its 95 % interval; the band around 1 is the "
     "margin, within which a difference counts as none. Filled: FASTER or SLOWER."
@@ -109,7 +109,7 @@ APART = 0.12
 
 
 def _over_users(found: Carried, name: str) -> Markup:
-    """Return the values over numbers of users, filled if they come from launches, and a line at the required value."""
+    """Return the least values over numbers of users, filled if from launches, and a line at the required value."""
     shown, required = SHOWN[found.requirement.kind], found.requirement
     curves, users, values = [], list[int](), [shown.scale * required.least]
     for estimates, offset, style in (
