@@ -118,7 +118,7 @@ def whole_percent(share: float) -> str:
 
 
 LEAST, MOST = 0.4, 1.6
-"""The ends of the widest axis of shares: values beyond are drawn at its ends. Shares far above 1 are of too few
+"""The ends of the widest axis of shares: values beyond are drawn at its ends. Shares far above 1 come from too few
 observations."""
 
 

@@ -66,7 +66,7 @@ def kept_curve(x: Sequence[float], kept: Sequence[Kept], style: CurveStyle, **mo
 class Scale(NamedTuple):
     """An axis: its label, its ends (by default the data's), its approximate number of ticks, and their text.
 
-    With `doubling`, ticks are at these powers of two only; with `whole`, at whole numbers.
+    With `doubling`, the axis is to base 2, with ticks at these values only; with `whole`, ticks are at whole numbers.
     """
 
     label: str = ""

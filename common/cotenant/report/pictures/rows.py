@@ -32,7 +32,7 @@ from cotenant.report.pictures.canvas import (
 from cotenant.stats.kept import Kept
 
 MARKS = "osD^"
-"""Marks of a row's first values, different also in print; further values share the last."""
+"""Marks of a row's first values, which differ in print, too; further values share the last."""
 ROUND = (1, 2, 2.5, 5, 10)
 BAR, OF_WHOLE, OBSERVED = 0.3, 0.6, 0.72
 """Shares of a row's height that a bar, its whole, and dots take."""
@@ -60,8 +60,8 @@ def mark_of(kept: Kept, sure: bool = True) -> Mark:
 class ChartRow(NamedTuple):
     """A row by its name, with words beside it, drawn in this order:
 
-    a `bar` from zero, a part of a `whole`; `dots`, a line for each launch; a `level`, a line across the row in the box
-    of its interval; `marks`, each with its own shape.
+    a `bar` from zero, a part of a `whole`; a `level`, a line across the row in the box of its interval; `dots`, a line
+    for each launch; `marks`, each with its own shape.
     """
 
     name: str
@@ -87,7 +87,7 @@ def rows_picture(
 ) -> Markup:
     """Return the rows, the first on top, on an axis with these ends; values beyond are drawn at the ends.
 
-    `height` (of a row) and `width` are in inches; there are lines `at` values, and a `band` of values is shaded.
+    `height` (of a row) and `width` are in inches; lines mark the values `at`, and a `band` of values is shaded.
     """
     axes = rows_of_axes((row.name for row in rows), height, width, [row.words for row in rows])
     if band is not None:
@@ -129,7 +129,7 @@ def _level(axes: Axes, y: float, level: Mark, ends: Interval) -> None:
 
 
 def _marks(axes: Axes, y: float, marks: Sequence[Mark], height: float, ends: Interval) -> None:
-    """Draw the marks of a row below each other, over a thin line."""
+    """Draw the marks of a row below each other, each over the line of its interval."""
     half = min(0.5, height * (len(marks) - 1)) / 2
     for at, (mark, line) in enumerate(zip(marks, np.linspace(y - half, y + half, len(marks)), strict=True)):
         if mark.interval is not None:

@@ -56,7 +56,7 @@ class Timeline(NamedTuple):
 def timelines_picture(
     timelines: Sequence[Timeline], name: str, ends: Interval, common: Interval, moments: Mapping[str, float], cut: bool
 ) -> Markup:
-    """Return the timelines, the first on top: `common` is shaded, `moments` are named above, `cut` marks the left."""
+    """Return timelines, the first on top: `common` is shaded, `moments` are named above, `cut` marks the left ends."""
     axes = rows_of_axes((timeline.name for timeline in timelines), BAND)
     axes.axvspan(*common, facecolor=WASH, linewidth=0)
     numbered = [*enumerate(timelines)]

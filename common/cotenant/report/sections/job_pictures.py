@@ -79,7 +79,7 @@ def _level(estimate: Estimate, base: float) -> Mark:
 
 
 def thinned(rates: Values, most: int) -> Values:
-    """Return at most `most` of the rates, evenly over their order, always with the lowest and the highest."""
+    """Return at most `most` of the rates, evenly by rank, always with the lowest and the highest."""
     if len(rates) <= most:
         return rates
     chosen: Values = np.sort(rates)[np.linspace(0, len(rates) - 1, most).round().astype(int)]
@@ -87,7 +87,7 @@ def thinned(rates: Values, most: int) -> Values:
 
 
 def _intervals(job: JobSummary) -> str:
-    """Return whether the intervals of a job's tenants are over launches, rounds or observations."""
+    """Return a sentence on the intervals of a job's tenants: over launches, or one launch's observations."""
     estimates = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
     if not estimates:
         return "No interval: too few launches and observations."
@@ -121,7 +121,7 @@ def memory(launch: Rows, name: str) -> Picture | None:
 # The newest launch
 
 MOST_BOXES = 150
-"""Most boxes of observations per tenant: more would be indistinguishable."""
+"""Most boxes of observations per tenant: more could not be told apart."""
 MOST_BEFORE = 0.6
 """The longest time shown before GO, as a share of the load's time."""
 KINDS = ("skipped", "kept", "alone", "held")
@@ -160,7 +160,7 @@ def newest_launch(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str
 
 
 def _timeline(tenant: Drawn, meeting: Meeting, t0_ns: int) -> Timeline:
-    """Return one tenant's boxes; there is none while it was held still, so that the line stays visible."""
+    """Return one tenant's boxes; while it was held still there is no box, so that the line stays visible."""
 
     def seconds(moments_ns: Any) -> Any:
         return (moments_ns - t0_ns) / 1e9
@@ -183,7 +183,7 @@ def _timeline(tenant: Drawn, meeting: Meeting, t0_ns: int) -> Timeline:
 
 
 def _begin_ns(meeting: Meeting) -> int:
-    """Return when the warm-up steps began, if nothing else came before READY."""
+    """Return the moment at which the warm-up steps began, if nothing came between them and READY."""
     return meeting.ready_ns - sum(meeting.warm_up_ns)
 
 
@@ -206,13 +206,13 @@ WHOSE: dict[Kind, tuple[str, str]] = {
 }
 """The word before the name of one, and the words for all."""
 STYLES = [CurveStyle(colour, dashes) for colour, dashes in ((ACCENT, "-"), (INK, "--"), (SOFT, ":"), (ACCENT, "-."))]
-"""The styles of lines, distinguished in print by their dashes; of more lines the range is drawn."""
+"""The styles of lines, distinguished in print by their dashes; for more lines, mean and range are drawn."""
 
 
 def over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
-    """Yield a picture per quantity; the host's free memory only if no slice counts its own.
+    """Yield a picture per quantity; the host's quantities only if devices and slices have none.
 
-    Slices' memory that is already drawn against limits is drawn over time only if it varies.
+    If the slices' memory is drawn against their limits (`limited`), it is drawn over time only if it varies.
     """
     # All records of a launch have the same samples over time.
     courses = next((series for _, record in again(launch) if (series := courses_of(record))), [])

@@ -21,7 +21,7 @@ from cotenant.results.read import read_drawn
 from cotenant.text import joined, many
 
 POINTS = 8000
-"""The most observations that a page draws: each takes some 30 bytes."""
+"""About the most observations that a page draws: each takes some 30 bytes."""
 LEAST_POINTS = 20
 OF_AXIS = "All jobs' observations have one axis, in % of the median of the job's users, so that their spreads compare."
 OF_OBSERVATIONS = (
@@ -114,7 +114,7 @@ def _facts(job: JobSummary) -> str:
 
 
 def _meters(tenants: Sequence[Drawn]) -> str:
-    """Return the means of a device's meters while the launches that count were timed."""
+    """Return the means of the devices' meters, in words, while the launches that count were timed."""
     means = grouped((meter for tenant in tenants for meter in tenant.meters), lambda meter: meter.quantity)
     parts = []
     for quantity in filter(means.get, DEVICE_QUANTITIES):

@@ -45,7 +45,7 @@ def mixes(contents: PageContents) -> Section | None:
 
 
 def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
-    """Yield a bar for each user of each mix, in order; None if no progress is known."""
+    """Yield a picture of each mix, with a bar per user; None for a mix without known progress."""
     for index, block in enumerate(outside_pairs(summary)):
         shares = [(user, kept) for user in block.users if (kept := kept_of(user, VALUE)) is not None]
         if not shares:
@@ -79,7 +79,7 @@ MODE_STYLES = [
     for fill, dashes in ((ACCENT, "-"), (PAPER, DASHED))
     for mark in "osD^"
 ]
-"""The style of each mode, in the order of SIGNS, different also in print. Modes beyond the last share it."""
+"""The style of each mode, in the order of SIGNS, which differ in print, too; further modes share the last."""
 
 
 def sharing(contents: PageContents) -> Section | None:

@@ -43,7 +43,7 @@ def charts_on_top(summary: Summary) -> list[Picture]:
 
 
 def share_charts(summary: Summary) -> list[Picture]:
-    """Return a chart for each host, if there are only a few."""
+    """Return a chart for each host; none for more than MOST_HOSTS."""
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
         return []
