@@ -56,7 +56,7 @@ def make_archive(directory: Path, target: Path, version: str) -> tuple[ArchiveMa
         )
     paths, left_out = _files(directory, journal)
     members = {path.relative_to(directory).as_posix(): content_of(path) for path in paths}
-    # A running suite may have appended lines since; the launches in these lines have no records here.
+    # A running suite may have appended lines since; their launches have no records here.
     members[JOURNAL] = b"".join(members[JOURNAL].splitlines(keepends=True)[: len(journal.entries)])
     hashes = {name: sha256(content) for name, content in members.items()}
     manifest = ArchiveManifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)

@@ -30,7 +30,7 @@ NAMED = 4
 """The most users that have a number each in a sentence; for more, it gives the lowest and the highest number."""
 HOUR_S = 3600.0
 MOST_HOSTS = 4
-"""The most hosts that have an answer each, and their jobs side by side."""
+"""Most hosts that have an answer each, and their jobs side by side."""
 UNNAMED = "an unnamed host"
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""

@@ -166,7 +166,7 @@ def _mix_frame(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _facts(block: MixBlock) -> str:
-    # Some users may share, others not: the largest number on one device, or on the same processors, counts.
+    # The largest number of users on one device, or on the same processors, counts.
     of_device = max((user["sharers"] for user in block.users), default=1)
     of_processors = max(block.rows["processor_sharers"].drop_nulls(), default=1)
     shared = f", {of_device} of them have the same device" if of_device > 1 else ""

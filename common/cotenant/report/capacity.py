@@ -47,7 +47,7 @@ def capacity_sentences(found: Carried) -> list[str]:
     prefix = "each " if users > 1 else ""
     sentence = f"{together} and {prefix}{_has(found.requirement)} (lower limits); {_next(found)}."
     sentences = [sentence, *_beside(found)]
-    # If no more users were to be tried, no limit was met.
+    # No limit was met if more users were not tried.
     if found.binding or users + found.step in found.confirmed:
         sentences.append(BINDING.get(found.binding) or _unbound(found))
     return sentences

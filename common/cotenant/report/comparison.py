@@ -127,7 +127,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
 
 
 def _apart(a: Side, b: Side) -> str:
-    """Return the sentence on sides of which one ran before the other; "" if they ran by turns."""
+    """Return a sentence if all launches of one side ran before all of the other's; else ""."""
     times = [
         [launch.start_time for launches in side.values() for launch in launches if launch.start_time] for side in (a, b)
     ]

@@ -246,7 +246,7 @@ def _said_of(lines: Sequence[DuetLine]) -> list[str]:
 def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
     """Return the verdict on one duet in sentences, over its launches or for a single one, and why others do not count.
 
-    The sentences compare B with A, and state how much more would settle an unclear verdict.
+    They compare B with A, and say how much more would settle an unclear verdict.
     """
     found = over_launches(lines)
     if found is None:

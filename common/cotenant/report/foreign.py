@@ -1,7 +1,7 @@
 """Tables that others have published, as rows beside ours: a row per system, a column per benchmark family.
 
 Lambda's comparison of GPUs (github.com/lambdal/deeplearning-benchmark) publishes such files, of throughput and of batch
-sizes. Its columns are ours: `name_gpu,num_gpu,watt,price` and the families; its 0 means "not measured". The newest
+sizes. Our tables have its columns: `name_gpu,num_gpu,watt,price` and the families; 0 means "not measured". The newest
 files omit the first column's name and give the number of devices in the system's, as `8xH200`; others are a JSON list.
 """
 

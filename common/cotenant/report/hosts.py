@@ -93,7 +93,7 @@ def _hardware(summary: Summary) -> dict[str, tuple[str, dict[str, int | None]]]:
 
 
 def _rates(jobs: Sequence[JobSummary]) -> dict[tuple[object, ...], dict[int, float]]:
-    """Return the rates of each job's slowest user by repetition: a sum over eight users would hide a slow device."""
+    """Return the rates of each job's slowest user by repetition: a sum over eight would hide a slow device."""
     found: dict[tuple[object, ...], dict[int, float]] = {}
     for job in jobs:
         work = dict(job.work or ())

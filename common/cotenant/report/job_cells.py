@@ -50,7 +50,7 @@ def worst_rule(job: JobSummary) -> str:
 
 
 def users_heading(jobs: Sequence[JobSummary]) -> str:
-    """Return the heading over the rates of jobs' users; it states if only the lowest and highest stand below."""
+    """Return the heading over the rates of jobs' users; it says if only the lowest and highest stand below."""
     counts = {len(job.tenants) for job in jobs if job.tenants}
     if max(counts, default=0) <= SHOWN_TENANTS:
         return "each user"

@@ -94,7 +94,7 @@ def user_rows(job: JobSummary) -> Iterator[Row]:
 
 
 def half_intervals(job: JobSummary) -> Mapping[str, float]:
-    """Return each user's widest half 95 % interval over a launch's observations, over their median."""
+    """Return each user's widest half 95 % interval over a launch's observations, relative to their median."""
     low, high, middle = map(pl.col, ("interval_low_items_s", "interval_high_items_s", "rate_items_s"))
     halves = job.members.columns(tenant=TENANT, half=(high - low) / (2 * middle)).drop_nulls()
     return dict(halves.group_by("tenant", maintain_order=True).max().iter_rows())
@@ -139,6 +139,6 @@ def _shares(job: JobSummary, tenant: str | None) -> dict[str, Any]:
 
 
 def _slowest_steps(job: JobSummary) -> Mapping[str, Any]:
-    """Return the step times of the user and launch with the slowest p99; None in each field if none were timed."""
+    """Return the step times of the user and launch with the slowest p99."""
     served = job.members.columns(*STEPS).drop_nulls(("step_p50_ns", "step_p99_ns", "steps")).sort("step_p99_ns")
     return dict.fromkeys(STEPS) if served.is_empty() else served.row(-1, named=True)

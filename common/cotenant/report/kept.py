@@ -63,7 +63,7 @@ def percents(kept: Kept) -> str:
 
 
 def shaded(kept: Kept) -> Cell:
-    """Return a cell of a matrix: the less is kept, the darker it is."""
+    """Return the cell of a matrix: the less is kept, the darker."""
     heat = round(100 * min(1.0, max(0.0, (1 - kept.value) / (1 - DARKEST))))
     return Cell(numbers.ratio(kept.value), heat=heat, note="" if kept.interval is None else f"({around(kept)})")
 

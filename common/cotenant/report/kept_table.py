@@ -47,7 +47,7 @@ RATIOS = (KEPT, UNSLICED_KEPT, WORTH)
 OF_LEVEL = ("benchmark", "mix", "neighbours")
 """Words of a work that name the neighbour, and thereby its level."""
 NodeRatios = dict[str, list[tuple[Kept | None, Rates]]]
-"""The nodes' ratios, by the names in RATIOS, each with the logarithms of its launches' ratios."""
+"""The nodes' ratios, by the names in RATIOS, each with its launches' logarithms."""
 
 
 @lru_cache(maxsize=1)
@@ -91,7 +91,7 @@ def _of_suite(jobs: Sequence[JobSummary]) -> Iterator[TableRow]:
 
 
 def _ways(jobs: Sequence[JobSummary]) -> Iterator[Ways]:
-    """Yield the jobs of one name, each job with slices paired with the one of equal work without."""
+    """Yield the jobs of one name, each job with slices paired with the job of equal work without slices."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     for job in jobs:
         if sliced(job.isolation):

@@ -36,8 +36,8 @@ def matrix(
 ) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
 
-    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. `column` names
-    the one with the rates: the mean of a record's observations (the original's rate) or their median.
+    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. `column` has
+    the rates: the mean of a record's observations (the original's rate) or their median.
     """
     rate = pl.col(column)
     counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
