@@ -84,11 +84,11 @@ class Rendezvous:
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
     def turn(self) -> None:
-        """Block until this tenant has its device, or processors, to itself. It may ask once. Raises RunnerGoneError."""
+        """Block until this tenant has its device, or processors, to itself; ask only once. Raises RunnerGoneError."""
         self._say_and_hear("turn")
 
     def turned(self) -> None:
-        """End the turn; block until every tenant there has had its own. Raises RunnerGoneError."""
+        """End the turn; block until every tenant that shares them has had its own. Raises RunnerGoneError."""
         self._say_and_hear("turned")
 
     def await_go(self) -> tuple[int, int, int]:
@@ -107,7 +107,7 @@ class Rendezvous:
     def observation(self, **fields: Any) -> None:
         """Report one observation: index, start_ns, end_ns, items, data_wait_ns; times of `time.perf_counter_ns`.
 
-        Short ones are sent together, every 50 ms, and before the next message.
+        Observations shorter than 50 ms are sent together: every 50 ms, and before the next message.
         """
         self._unsent.append(fields)
         if fields["end_ns"] - self._sent_ns >= SEND_EVERY_NS:
@@ -115,7 +115,7 @@ class Rendezvous:
             self._sent_ns = fields["end_ns"]
 
     def flush(self) -> None:
-        """Send the observations that are not sent yet; needed before a process ends without a further word."""
+        """Send the observations that are not sent yet; needed before a process ends without a further message."""
         if self._unsent:
             self._send(b"")
 
@@ -126,7 +126,7 @@ class Rendezvous:
     def enough(self) -> bool:
         """Return whether the runner has seen enough observations. Never blocks. Raises RunnerGoneError.
 
-        The socket is read as often as observations are sent. A program that never asks makes all of them.
+        The socket is read as often as observations are sent. A program that never asks makes all its observations.
         """
         return self._has_come("enough")
 
@@ -135,7 +135,7 @@ class Rendezvous:
         return self._has_come("stop")
 
     def elsewhere(self, rank: int, observations: list[dict[str, Any]]) -> None:
-        """Report all observations of a rank without a runner of its own, after this rank's."""
+        """Report all observations of a rank on another host, after this rank's own."""
         self._say("elsewhere", rank=rank, observations=observations)
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Rendezvous:
         self._say("failed", outcome=outcome, message=message)
 
     def close(self) -> None:
-        """Leave; a process that ends need not."""
+        """Close the connection; a process that ends need not do it."""
         self._socket.close()
 
     def _say(self, kind: str, **fields: Any) -> None:

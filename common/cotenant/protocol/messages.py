@@ -2,8 +2,8 @@
 
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`, and `elsewhere` for ranks on other
 hosts; the runner says `go`, `enough` and `stop`, and `refused` if the rank is already taken.
-`turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs. The runner
-decodes and checks them by launch/inbox.py, which has their fields.
+A tenant's `turn` asks for a turn on the device, and the runner's gives it; a tenant's `turned` ends it, and the
+runner's says that all have had theirs. launch/inbox.py has the fields, and decodes and checks tenants' messages.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 SEND_EVERY_NS = 50_000_000
-"""Shorter observations are sent together: a message each takes a hundredth of the time of short ones."""
+"""Shorter observations are sent together: a message for each would take a hundredth of a short one's time."""
 SOCKET_VARIABLE = "COTENANT_SOCKET"
 TENANT_VARIABLE = "COTENANT_TENANT"
 RUN_VARIABLE = "COTENANT_RUN"
 REAPER_VARIABLE = "COTENANT_REAPER"
-"""The run of a reaper's process; RUN_VARIABLE names the run with which a process ends."""
+"""The run that a reaper clears up after; RUN_VARIABLE names the run whose end is a process's end, too."""
 RANKS_VARIABLE = "COTENANT_RANKS"
 LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
 NODE_VARIABLE = "COTENANT_NODE"
-"""A runner's facts for its ranks, in JSON, if others are on other hosts; NODES_VARIABLE has the facts of all nodes."""
+"""A runner's facts for its ranks, in JSON, if a launch is on several hosts; NODES_VARIABLE has those of all nodes."""
 NODES_VARIABLE = "COTENANT_NODES"
 WARM_UP_VARIABLE = "COTENANT_WARM_UP"
 """`alone` if tenants that share processors by turns are to warm up by turns."""
@@ -40,7 +40,7 @@ class ProtocolError(ValueError):
     """A line that is no message of this protocol, or a message that has no meaning at this point."""
 
 
-@dataclass(frozen=True)  # Without slots: programs of Python 3.8 speak this, too.
+@dataclass(frozen=True)  # Without slots, which Python 3.8 lacks: its programs use this class, too.
 class Message:
     """One message of the runner, decoded."""
 
@@ -60,13 +60,13 @@ def decode(line: bytes) -> Message:
 
 
 class WholeLines:
-    """Bytes in, whole lines out; a part of a line waits for the rest."""
+    """Splits bytes into whole lines; a part of a line waits for the rest."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that `data` completes. Raises ProtocolError for a line without end."""
+        """Return the lines that `data` completes. Raises ProtocolError for a line that is too long."""
         whole, newline, rest = data.rpartition(b"\n")
         if len(self._pending) + len(data) > LINE_LIMIT_BYTES:
             raise ProtocolError(f"a line of more than {LINE_LIMIT_BYTES} bytes")
@@ -79,7 +79,7 @@ class WholeLines:
 
 
 class MessageBuffer:
-    """Bytes of the runner in, whole messages out."""
+    """Splits the runner's bytes into whole messages."""
 
     def __init__(self) -> None:
         self._lines = WholeLines()

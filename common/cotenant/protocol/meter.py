@@ -39,7 +39,7 @@ class Meter:
     """
 
     def __init__(self, runner: Counterpart, work: dict[str, Any]) -> None:
-        """`work` describes the work to do, so that a record names it in any case."""
+        """Say what `work` is to be done, so that a record names it in any case."""
         self._runner = runner
         self.phase = WARM_UP
         self.number = self.repeat = self.settled_ns = 0
