@@ -18,7 +18,7 @@ from cotenant.procfs import read_text
 from cotenant.text import endpoint, is_host
 
 USUAL_PORT = 29400
-"""torchrun's own, for a rendezvous endpoint without one."""
+"""torchrun's default port, for a rendezvous endpoint that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Cluster:
         return endpoint(self.host, self.port)
 
     def follows(self, nodes: int) -> bool | None:
-        """Whether this node takes part after node 0 in a launch on the first `nodes`, 0 for all; None if such a launch
-        has one node, or not this one."""
+        """Return whether this node follows node 0 in a launch on the first `nodes` nodes (0: all), False on node 0
+        itself; None if such a launch has one node, or leaves this one out."""
         return None if nodes == 1 or 0 < nodes <= self.node else self.node > 0
 
 
@@ -54,7 +54,7 @@ def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) ->
     """Return the launcher: the flag's, else the one that the other flags and the environment imply; a single host is
     `local`.
 
-    Raises CotenantError if it is missing here.
+    Raises CotenantError if it cannot be used here, or other flags contradict it.
     """
     launcher = flags.launcher
     if launcher == "auto":
@@ -112,7 +112,7 @@ def _is_torchrun(environ: Mapping[str, str]) -> bool:
 
 
 def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, int | None, str, int]:
-    """Return the number of nodes, this one's, and the endpoint: by flags, else by torchrun or a training operator."""
+    """Return the number of nodes, this node's number, host and port: by flags, else by torchrun or an operator."""
     if flags.nodes is not None:
         if flags.nodes > 1 and not flags.endpoint:
             raise CotenantError("--nnodes needs --rdzv-endpoint.", "Name an address and a port of node 0: HOST:PORT.")
@@ -127,14 +127,14 @@ def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, 
             f"There are {environ['LOCAL_WORLD_SIZE']} runners on this node, and one makes all slices.",
             "Start torchrun with --nproc-per-node 1.",
         )
-    # Without torchrun's agents there is one rank a node. torchrun's store may listen at the master's own port.
+    # An operator without torchrun's agents starts one rank per node. torchrun's store may use the master's own port.
     nodes = int(environ.get("GROUP_WORLD_SIZE", environ.get("WORLD_SIZE", "1")))
     node = int(environ.get("GROUP_RANK", environ.get("RANK", "0")))
     return nodes, node, environ.get("MASTER_ADDR", "127.0.0.1"), int(environ.get("MASTER_PORT", USUAL_PORT)) + 1
 
 
 def boot_id() -> str:
-    """Return the name of a running kernel: nodes with the same name are one machine."""
+    """Return the identifier of the kernel's boot: nodes with the same one are one machine."""
     return read_text(Path("/proc/sys/kernel/random/boot_id"))
 
 
@@ -161,7 +161,7 @@ def addresses_of(host: str) -> list[str]:
     """Return the addresses of a host's name. Raises CotenantError for an unknown one."""
     try:
         return list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host, None)))
-    except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty label, as `a..b`
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty label, such as `a..b`
         raise CotenantError(f"--rdzv-endpoint: the host {host} cannot be resolved.", "Name an address.") from error
 
 
@@ -182,7 +182,7 @@ def interface_towards(host: str) -> str:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect((address, 9))  # For a datagram this sends nothing.
+                probe.connect((address, 9))  # A datagram socket sends nothing here.
             except OSError:
                 continue
             return interface_of([probe.getsockname()[0]])

@@ -15,7 +15,7 @@ FIRST_PORT, PORTS = 20000, 12000
 INTERACTIVE = "4294967290"
 """The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP), which is no srun task."""
 PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
-"""Variables of sbatch's own tasks, each a part of a node, to which srun would limit our single task."""
+"""sbatch's limits for its own tasks, each a part of a node, which srun would apply to our single task."""
 _HELD = {
     "SLURM_JOB_ID": "job",
     "SLURM_STEP_ID": "step",
@@ -36,12 +36,12 @@ def in_job(environ: Mapping[str, str]) -> bool:
 
 
 def in_step(environ: Mapping[str, str]) -> bool:
-    """Return whether this is an srun task of several nodes; the script of a batch job is none."""
+    """Return whether this is a task of an srun step over several nodes, which a batch job's script is not."""
     return in_job(environ) and _step_nodes(environ) > 1
 
 
 def nodes_of(environ: Mapping[str, str]) -> int:
-    """Return the number of nodes of the job, or inside a step of the step; 0 outside."""
+    """Return the number of nodes of the step, or of the job outside of a step; 0 outside of a job."""
     if not in_job(environ):
         return 0
     return _step_nodes(environ) or int(environ.get("SLURM_JOB_NUM_NODES") or "1")
@@ -53,7 +53,7 @@ def _step_nodes(environ: Mapping[str, str]) -> int:
 
 
 def place_of_step(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
-    """Return a step's nodes, this one's number, and the endpoint: its first host, and a port by the job's number.
+    """Return a step's number of nodes, this node's number, the step's first host, and a port by the job's number.
 
     Raises CotenantError for several tasks on a node.
     """
@@ -65,7 +65,7 @@ def place_of_step(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
 
 
 def first_host(nodelist: str) -> str:
-    """Return the address of the first host of a list as `node[01-16]`, as Slurm knows it. Raises CotenantError."""
+    """Return Slurm's address of the first host of a list such as `node[01-16]`. Raises CotenantError."""
     scontrol = shutil.which("scontrol")
     if scontrol is None:
         raise CotenantError("There is no scontrol on PATH, which reads Slurm's lists of hosts.", "Add Slurm's folder.")
@@ -73,7 +73,7 @@ def first_host(nodelist: str) -> str:
     if not shown:
         raise CotenantError(f"Slurm names no host for '{nodelist}'.", "Look at squeue and scontrol show job.")
     words = _answer([scontrol, "show", "node", shown[0]]).split()
-    # A node's name may differ from its host's.
+    # A node's name may differ from its host's name.
     return next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), shown[0])
 
 
@@ -85,7 +85,7 @@ def _answer(line: Sequence[str]) -> str:
 
 
 def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
-    """Become the srun that runs `command` once on each of the job's nodes; it ends as they do, and passes on signals.
+    """Replace this process by an srun of `command` on each of the job's nodes, which passes on signals and statuses.
 
     Raises CotenantError if there is no srun.
     """
@@ -93,7 +93,7 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
     if srun is None:
         raise CotenantError("There is no srun on PATH.", "Add Slurm's folder to it.")
     nodes = nodes_of(environ)
-    # Its one task gets everything of the job; a node that fails ends the step.
+    # Each node's single task gets everything that the job has there; a task that fails does not end the others.
     words = [
         srun,
         f"--nodes={nodes}",
@@ -102,7 +102,7 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
         "--cpu-bind=none",
         "--kill-on-bad-exit=0",
     ]
-    # If told none, srun gives each task its node's processors, also if nodes differ.
+    # Without --cpus-per-task srun gives each task its node's processors, even if nodes differ.
     equal = "," not in environ.get("SLURM_JOB_CPUS_PER_NODE", "")
     if equal and (processors := environ.get("SLURM_CPUS_ON_NODE")):
         words.append(f"--cpus-per-task={processors}")
@@ -111,5 +111,5 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
 
 
 def held(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return Slurm's limits of this job on this node, which contain the slices; nothing outside of a job."""
+    """Return Slurm's limits of this job on this node, which contain the slices; an empty dict outside of a job."""
     return {what: environ[name] for name, what in _HELD.items() if environ.get(name)} if in_job(environ) else {}
