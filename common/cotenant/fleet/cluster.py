@@ -1,4 +1,4 @@
-"""A Ray cluster as nodes that run our runner: an actor on each node, and its news as they come. Ray is an extra."""
+"""A Ray cluster whose nodes run our runner: an actor on each node reports its news. Ray is an optional dependency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cotenant.results.store import write_whole
 
 PLACING_S, WAIT_S = 60.0, 5.0
 UNHIDDEN = {f"RAY_EXPERIMENTAL_NOSET_{name}_VISIBLE_DEVICES": "1" for name in ("CUDA", "HIP", "ROCR")}
-"""No GPU is asked for, and Ray hides none: the runner hands out the devices itself."""
+"""These keep Ray from hiding GPUs, although none is asked for: the runner hands out the devices itself."""
 
 
 class RayCluster:
@@ -26,7 +26,10 @@ class RayCluster:
     """
 
     def __init__(self, address: str) -> None:
-        """Raises CotenantError without Ray, without a cluster at the address, or if no node answers."""
+        """Connect, and start the actors.
+
+        Raises CotenantError without Ray, without a cluster at the address, or if no node answers.
+        """
         self._ray = ray = _ray(address)
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -54,17 +57,18 @@ class RayCluster:
         return str(self._taken(self._actors[name].start.remote(str(folder), tuple(words), variables, dict(files))))
 
     def news(self, names: frozenset[str]) -> Iterator[tuple[str, News | str]]:
-        """Yield the news of any of these nodes, after some seconds nothing; of a lost node, why."""
+        """Yield each of these nodes that has news, with the news or, if it is lost, the reason; after some seconds
+        without news, nothing."""
         waiting = set(self._asked.values())
         self._asked |= {self._actors[name].news.remote(WAIT_S): name for name in names - waiting}
         self._ray.wait(list(self._asked), num_returns=1, timeout=2 * WAIT_S)
-        # All that are ready: of thousands of nodes one at a time would be slow.
+        # Take all answers that are ready: with thousands of nodes one at a time would be slow.
         ready, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)
         for answer in ready:
             yield self._asked.pop(answer), self._taken(answer)
 
     def _taken(self, answer: Any) -> Any:
-        """Return a node's answer; why there is none, as a text."""
+        """Return a node's answer, or as a text the reason why there is none."""
         try:
             return self._ray.get(answer, timeout=PLACING_S)
         except self._ray.exceptions.RayError as error:
@@ -103,7 +107,7 @@ def _ray(address: str) -> Any:
 
 
 def _named(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return Ray's nodes by their names given to `ray start`, else by their hosts; equal names get their id."""
+    """Return Ray's nodes by the name given to `ray start`, else by host name; a repeated name gets the node's id."""
     named: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
         given = node["NodeName"] if node.get("NodeName") != node["NodeManagerAddress"] else ""
@@ -113,14 +117,14 @@ def _named(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line that says something of one of Ray's long errors."""
+    """Return the line of one of Ray's long errors that names a node or a death, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = next((line for line in lines if "node" in line.lower() or "died" in line.lower()), "")
     return (cause or (lines[0] if lines else type(error).__name__))[:200]
 
 
 def job_file(path: Path) -> tuple[str, dict[str, bytes]]:
-    """Return the word for `--jobs` on a node, and the file if nodes lack it: the checkout's files are there."""
+    """Return the value of `--jobs` on a node, and the file by its name unless the node's checkout has it."""
     shipped = path.resolve().parent in (CHECKOUT, CHECKOUT / "profiles")
     return path.name, {} if shipped else {path.name: path.read_bytes()}
 

@@ -1,4 +1,4 @@
-"""One job over several nodes of a Ray cluster: Ray places the runners, which meet like those that torchrun starts.
+"""One job over several nodes of a Ray cluster: Ray places the runners, which meet as torchrun's do.
 
 Not Ray Train's TorchTrainer: its ranks are Ray's own processes, and ours have to start inside slices.
 """
@@ -20,7 +20,7 @@ from cotenant.results.journal import FILE as JOURNAL
 from cotenant.text import endpoint, listed
 
 ENDING_S = 90.0
-"""How long the others may take once a node has ended: node 0 hears of it within 60 s, and writes its record."""
+"""The time for the other nodes once one has ended: node 0 hears of it within 60 s, and writes its record."""
 STOPPING_S = 60.0
 FINISHED = (EXIT_PASSED, EXIT_FAILED)
 """Statuses of a suite that came to its end, all jobs passed or not."""
@@ -31,7 +31,7 @@ class DistributedPlan:
     """The command that all nodes run together below `base`; node 0's records come to `output` here.
 
     `words` are flags of `run`, `extra` is for the benchmarks; `files` are files missing on nodes, such as a job file.
-    `resume`: `--resume` is among the words.
+    `resume` says that `--resume` is among the words.
     """
 
     words: Sequence[str]
@@ -44,7 +44,7 @@ class DistributedPlan:
 
 
 class DistributedJob:
-    """One runner a node of the cluster, until all have ended. Node 0, the first by name, keeps the records."""
+    """Runs one runner on each node until all have ended. Node 0, the first by name, keeps the records."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class DistributedJob:
         show: Callable[[bytes, bytes], None],
         tell: Callable[[str], None],
     ) -> None:
-        """`show` is given node 0's output, to standard output and to standard error; `tell` our own lines.
+        """Prepare the job: `show` gets what node 0 wrote to standard output and error, `tell` our own lines.
 
         Raises CotenantError if fewer nodes answer than are asked for.
         """
@@ -69,7 +69,7 @@ class DistributedJob:
         self._status = EXIT_PASSED
 
     def run(self) -> int:
-        """Run it to its end; return the exit status of node 0, or of the node that ended it. Raises CotenantError."""
+        """Run the job to its end; return node 0's exit status, or the first failure's. Raises CotenantError."""
         try:
             if self._start():
                 self._watch(math.inf)
@@ -88,7 +88,7 @@ class DistributedJob:
         return self._status
 
     def _start(self) -> bool:
-        """Start all runners; return whether all could be."""
+        """Start all runners; return whether all were started."""
         self._tell(f"Ray nodes: {listed(self._names, 12)}. The records come to {self._plan.output}.")
         node0 = self._names[0]
         meeting = endpoint(self._cluster.nodes[node0], self._cluster.free_port(node0))
@@ -111,7 +111,7 @@ class DistributedJob:
         return {f"output/{path.name}": path.read_bytes() for path in paths}
 
     def _watch(self, limit_s: float) -> None:
-        """Take the nodes' news until all have ended, or the time is over; when one has ended the others have to."""
+        """Take the nodes' news until all have ended, or the time is over: ENDING_S at most once one has ended."""
         until_s = time.monotonic() + limit_s
         while self._running and time.monotonic() < until_s:
             for name, news in self._cluster.news(frozenset(self._running)):
@@ -140,17 +140,18 @@ class DistributedJob:
             self._status = self._status or status
 
     def _news_of(self, log: str, whole: bool) -> bytes:
-        """Return node 0's lines not shown yet, or `whole` all of its text, with the gathered records' directory."""
+        """Return node 0's lines that were not shown yet, of the `whole` text an unfinished one, too; the directory of
+        the records here replaces the node's own."""
         text, begin = self._logs[self._names[0]].get(log, b""), self._shown[log]
         end = self._shown[log] = len(text) if whole else max(begin, text.rfind(b"\n") + 1)
         lines = text[begin:end].decode(errors="surrogateescape")
-        # The logs of tenants stay on the node.
+        # The logs of tenants stay on the node, and so do their paths.
         for written in (shlex.quote, str):
             place, output = written(str(self._folder / "output")), written(str(self._plan.output))
             lines = output.join(re.split(f"{re.escape(place)}(?!/logs)", lines))
         return lines.encode(errors="surrogateescape")
 
     def _fail(self, name: str, end: str, status: int) -> None:
-        """The first failure decides the result; the others follow from it."""
+        """Tell of a node's failure. The first one decides the exit status: others follow from it."""
         self._tell(f"Node {self._names.index(name)} ({name}){end}")
         self._status = self._status or status

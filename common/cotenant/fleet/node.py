@@ -70,7 +70,7 @@ class NodeRunner:
         """Return the news, at once if there are any, else after `wait_s`."""
         deadline = time.monotonic() + wait_s
         while self._process is not None:
-            status = self._process.poll()  # before the look at files, so that none is written in between
+            status = self._process.poll()  # Before the look at files: an ended runner writes no more.
             files = self._written()
             if files or status is not None or time.monotonic() >= deadline:
                 return files, status
@@ -78,7 +78,7 @@ class NodeRunner:
         return {}, None
 
     def stop(self) -> None:
-        """Interrupt the runner: its records stay. Raises TimeoutExpired for one that does not end."""
+        """Interrupt the runner, whose records stay. Raises TimeoutExpired if it does not end within GRACE_S."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(GRACE_S)
@@ -86,7 +86,7 @@ class NodeRunner:
     def _written(self) -> dict[str, bytes]:
         files: dict[str, bytes] = {}
         for path in sorted([*self._folder.glob("runner.*"), *(self._folder / "output").glob("[!.]*")]):
-            with contextlib.suppress(FileNotFoundError):  # set aside between two looks
+            with contextlib.suppress(FileNotFoundError):  # The runner has set it aside meanwhile.
                 mark = (path.stat().st_mtime_ns, path.stat().st_size)
                 if path.name.endswith(KEPT) and self._seen.get(path.name) != mark:
                     files[path.name], self._seen[path.name] = path.read_bytes(), mark

@@ -17,7 +17,7 @@ def run_everywhere(
 ) -> bool:
     """Start a run on each node, in a folder of its name below `base`; its files come to a folder below `output`.
 
-    Returns whether all jobs passed on all nodes; `tell` is given a sentence on each node that ends or is lost.
+    Returns whether all jobs passed on all nodes; `tell` gets a sentence about each node that ends or is lost.
     Raises CotenantError.
     """
     ends = dict.fromkeys(cluster.silent, "does not answer, or has no free CPU.")
