@@ -1,4 +1,4 @@
-"""Counts a program by the lines of its output."""
+"""Counts a program's steps by the lines of its output."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CHUNK_BYTES = 1 << 16
 
 
 class Held(Rendezvous):
-    """The rendezvous on behalf of a process group that does not take part: it is stopped until GO, and then `released`.
+    """A rendezvous on behalf of a process group, which is stopped until GO, and then `released`.
 
-    A process of the program in a group of its own, as a rank of torchrun, goes on meanwhile.
+    A process of the program that has its own group, such as a rank of torchrun, is not stopped.
     """
 
     group = 0
@@ -106,7 +106,7 @@ class Lines:
             for line in lines:
                 items = self._counter.items(line)
                 if items is not None and not stale and self._is_go(items, child.pid):
-                    # Lines printed until now are work from before GO, also the ones still in the pipe.
+                    # Lines printed so far, including unread ones in the pipe, are work from before GO.
                     unread = fcntl.ioctl(reading, termios.FIONREAD, bytes(4))
                     stale = size + int.from_bytes(unread, sys.byteorder)
             stale = max(0, stale - size)
@@ -114,7 +114,7 @@ class Lines:
         return child.wait()
 
     def _is_go(self, items: float, group: int) -> bool:
-        """Count a line; return whether it waited for GO."""
+        """Count a line's items; return whether GO came meanwhile."""
         if self._steps is None or self._runner is None:
             self._runner = Held(*address())
             self._runner.group = group
@@ -131,8 +131,8 @@ class Lines:
 
 
 def _lines(descriptor: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the size of each read and the lines that it completes, also lines that end with a carriage return; copy all
-    to our own output."""
+    """Yield the size of each read and the lines that it completes, each ended by a newline or a carriage return; copy
+    everything to our own output."""
     pending = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):
         sys.stdout.buffer.write(chunk)

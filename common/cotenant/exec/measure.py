@@ -77,7 +77,7 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
 
     @property
     def over(self) -> bool:
-        """Whether the runner needs nothing more, so that a program that is a job of a suite can end."""
+        """True once the runner needs nothing more, so that a program that is a job of a suite can end."""
         return self._steps is not None and self._steps.over
 
     @property

@@ -28,7 +28,7 @@ class Optimizers:
         self._first: Callable[[], Any] = _nobody
         self._others: dict[str, int] = {}
         self._skipped: Any = None
-        """The items of the steps that the device has skipped since the last border, as a tensor there."""
+        """The items of the steps that the device has skipped since the last border, as a tensor on the device."""
         self._device = ""
         self._devices: set[Any] = set()
         self._is_off = False
@@ -36,7 +36,7 @@ class Optimizers:
         atexit.register(self._at_exit)
 
     def stepped(self, optimizer: Any) -> None:
-        """Take note of an optimizer's step, unless a CUDA graph is being captured, which makes no step."""
+        """Count an optimizer's step, unless a CUDA graph is being captured, which executes no step."""
         if self._is_off:
             return
         try:
@@ -54,15 +54,15 @@ class Optimizers:
         rows = 1.0 if self._rows is None else self._rows.since_last_step()
         items, skips = rows * self._settings.items, getattr(optimizer, "found_inf", None)
         if skips is not None:
-            # A fused optimizer skips on the device; to wait for that at each step would slow the program.
+            # A fused optimizer decides on the device whether to skip; waiting for that in each step would be slow.
             skipped = skips.detach() * items
             self._skipped = skipped if self._skipped is None else self._skipped + skipped
         assert self._steps is not None
         self._steps.step(items)
 
     def _takes(self, optimizer: Any) -> bool:
-        """Whether an optimizer becomes the one that is reported: at the first step of all, and after the reported one
-        is gone, as when another model follows."""
+        """Return whether an optimizer becomes the reported one, as it makes the first step of all, or as the reported
+        one is gone, such as when another model follows. Count its step among the others' if not."""
         if self._steps is None:
             self._begin(optimizer)
         elif self._first() is None:
@@ -116,7 +116,7 @@ class Optimizers:
 
 
 def is_first_rank() -> bool:
-    """Whether this process reports for all ranks of its program."""
+    """Return whether this process reports for all ranks of its program."""
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK"))
 
 
@@ -125,8 +125,8 @@ def _nobody() -> None:
 
 
 def wait_for_device(devices: Collection[Any] = ()) -> None:
-    """Wait for the work submitted to the current device, if this process uses one, and to these: a program may train
-    on `cuda:1`, or on several, and leave the first one the current one."""
+    """Wait for the work submitted to the current device, if this process uses one, and to `devices`: a program may
+    train on `cuda:1`, or on several devices, while `cuda:0` stays the current one."""
     torch = sys.modules.get("torch")
     # Apple's MPS does not tell whether it is in use, and waiting for nothing costs nothing.
     for kind, in_use in (("cuda", "is_initialized"), ("xpu", "is_initialized"), ("mps", "is_available")):
@@ -140,7 +140,7 @@ def wait_for_device(devices: Collection[Any] = ()) -> None:
 class RowCounter:
     """Counts rows of the batches that loaders hand over, for the data set that feeds training.
 
-    That is the data set of the last batch before the first step, or another once it hands over no more batches.
+    That is the data set of the last batch before the first step, until it hands over no batch between two steps.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Settings of how a tenant's program is counted, passed to it in one variable as JSON."""
+"""The settings by which a tenant's program is counted, passed to it in one variable as JSON."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ROW = "row"
 
 @dataclass  # Without slots, which Python 3.9 and older lack: programs that run in them use this, too.
 class Settings:
-    """How a program is counted: in units of `item`, `items` of them a step; the item `row` counts rows of batches.
+    """The unit in which a program is counted is `item`, `items` of them a step; the item `row` counts rows of batches.
 
-    `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
-    the tenant's own. With `again` a program that ends early is restarted; this is its `start`, from 1.
+    `ready_line` and `count_line` are patterns of its output, `runs` is the number of runs that measure a whole command.
+    `directory` is the tenant's own. With `again` a program that ends early is restarted; `start` counts from 1.
     """
 
     item: str = ""
@@ -55,7 +55,7 @@ class Settings:
         return cls(**json.loads(environ[EXEC_VARIABLE])) if EXEC_VARIABLE in environ else None
 
     def claim(self) -> bool:
-        """Whether this process is the first of its tenant, the only one that counts."""
+        """Return whether this is the tenant's first claim: its process is the only one that counts. Note others."""
         first, pid = Path(self.directory) / MEETING, str(os.getpid())
         try:
             with first.open("x") as file:
@@ -75,7 +75,8 @@ class Settings:
             (Path(self.directory) / FINISHED).touch()
 
     def starts_again(self) -> bool:
-        """Whether a program that has ended is to be started again, as the next start; its first process may count."""
+        """Return whether a program that has ended is to be started again; if so, begin the next start, whose first
+        process may claim the count."""
         counted = self.claimed() or self.start > 1
         if not self.again or not counted or (Path(self.directory) / FINISHED).exists():
             return False

@@ -25,8 +25,8 @@ class Steps:
     """Takes a program through the rendezvous: `step(items)` at the end of each step, `ended()` at the program's end.
 
     `item` is the unit of the count. `border` waits for the device at the end of an observation, and returns the items
-    that were counted but not done. `facts` returns the program's part of its record. A program that ends early does
-    not report that if it is started again by its `settings`.
+    that were counted but not done. `facts` returns the program's part of its record. An early end is not reported if
+    `settings` start the program again.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Steps:
 
     @property
     def over(self) -> bool:
-        """Whether the program's record is handed over."""
+        """True once the program's record, or its failure, is handed over."""
         return self._meter.phase == OVER
 
     def ended(self, by_exception: bool = False) -> None:
-        """Hand over the record of a program that ends by itself if it was measured, else report how far it came.
+        """Hand over the record of a program that ends by itself if it was measured, else fail with its count of steps.
 
         After an exception, which the log and the exit status show, only observations are handed over.
         """
@@ -76,7 +76,7 @@ class Steps:
 
     def _go_through(self) -> Generator[None, float, None]:
         meter, border = self._meter, self._border
-        # The first step is not timed: its begin is not known.
+        # The first step is not timed: its start is not known.
         yield
         warm_up_ns, credited = yield from self._warm_up()
         if credited:
@@ -103,7 +103,7 @@ class Steps:
             yield
 
     def _warm_up(self) -> Generator[None, float, tuple[list[int], float]]:
-        """Return the nanoseconds of each step, and the items of all."""
+        """Warm up for some steps; return the nanoseconds of each, and the items of all."""
         times_ns: list[int] = []
         credited = 0.0
         # A turn would delay only the reader of a program's lines, while the program itself goes on.

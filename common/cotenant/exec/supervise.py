@@ -1,8 +1,8 @@
 """A tenant's first process under `cotenant exec`: starts the program, and counts if no hook within it can.
 
 Run as `python -I -S supervise.py COMMAND...`, with the count's settings in the environment. A program with torch
-optimizers counts its own steps, and this process only waits for it, or restarts it. With patterns it reads the
-program's output. A program that ends without a step was a warm-up: each further run of the command is an observation.
+optimizers counts its own steps, and this process only waits for it, or restarts it. With a pattern this process reads
+the program's output. A program that ends without a step was a warm-up: further runs of the command are observed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Supervisor:
         return self._measure_runs(time.perf_counter_ns() - begin_ns)
 
     def start(self, output: int | None = None) -> subprocess.Popen[bytes]:
-        """Start the command, its output going to a descriptor, by default to ours."""
+        """Start the command; its `output` goes to a descriptor, by default to our own."""
         self._child = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,

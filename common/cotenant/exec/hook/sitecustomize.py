@@ -37,7 +37,7 @@ class _Watch:
 
 
 def _follow(loader: Any, call: Any) -> None:
-    """Let a loader call back once it has executed the next module; a zip file's loader then loads others."""
+    """Make a loader call back after the next module that it executes, and only then: a zip file's executes many."""
     execute = loader.exec_module
 
     def exec_module(module: Any) -> None:
@@ -81,7 +81,7 @@ def _on_optimizer(module: Any) -> None:
     def stepped_before_2_3(optimizer: Any, args: Any, kwargs: Any) -> None:
         optimizers.stepped(optimizer)
 
-    # torch.compiler tells this from 2.3 on. The version is compared, as torch is not wholly imported yet.
+    # `is_compiling` exists from torch 2.3 on. The version is compared, as torch is not wholly imported yet.
     version = [int(part) for part in str(torch.__version__).split(".")[:2] if part.isdecimal()]
     module.register_optimizer_step_post_hook(stepped_before_2_3 if version < [2, 3] else stepped)
 
