@@ -66,7 +66,7 @@ def compare(
     launches_a, launches_b = (_launches(rows, say) for rows in (rows_a, rows_b))
     margins = {} if noise is None else _margins(noise, allow, say)
     most = margin if margin is not None else max(margins.values(), default=None)
-    # Only the whole of a place tells which of its planned jobs are missing.
+    # Only all records of a place tell which of its planned jobs are missing.
     asked = {job for place in _places(b) for job in planned_jobs(place)} if len(rows_b) == len(rows_b.table) else ()
     return compare_launches(launches_a, launches_b, Conditions(most, margins, allow, asked))
 

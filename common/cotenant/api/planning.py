@@ -42,9 +42,9 @@ class MachinePlan:
     chosen: Chosen
     """The backend that would enforce them."""
     policy: Policy
-    """Whether slices take whole cores first, or consecutive processors."""
+    """The processors that slices take: whole cores first, or consecutive numbers."""
     mems: Mems
-    """Whether memory comes from the nodes of a slice's processors, or from all."""
+    """The nodes of a slice's memory: its processors' own, or all."""
 
     @property
     def slices(self) -> tuple[Slice, ...]:
@@ -185,7 +185,7 @@ def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> di
 def _boxes(machine: Machine, made: Plan, devices: dict[int, list[Document]]) -> list[Document]:
     """Return a box for each part of a socket on one node, and one for each node without processors.
 
-    A node of several sockets has its memory and devices in the first.
+    The memory and devices of a node with several sockets are in its first box.
     """
     owners: defaultdict[int, list[int]] = defaultdict(list)
     for piece in made.slices:

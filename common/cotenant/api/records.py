@@ -65,7 +65,7 @@ def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
 
 
 def is_meant(name: str, pattern: str) -> bool:
-    """Whether a pattern is this name, a glob that matches it, or the name of its job if it is a cell."""
+    """Return whether a pattern is this name, a glob that matches it, or the name of its job if it is a cell."""
     return matches(name, pattern) or name.startswith(f"{pattern}.")
 
 

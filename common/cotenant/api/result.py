@@ -157,7 +157,7 @@ def _trust(job: JobSummary) -> Trust:
 
 
 def _trust_of(rows: Rows) -> Trust:
-    """Return the worst verdict of records with rates that are in no job's number."""
+    """Return the worst verdict of records whose rates are part of no job's number."""
     states = rows.columns("invalid", "completed")
     if states["invalid"].any() or not states["completed"].all():
         return "INVALID"

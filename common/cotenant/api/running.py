@@ -84,7 +84,7 @@ def run(
         raise CotenantError(
             "The run wrote no record.", f"Its last line: {last}" if last else "--show and --dry only show."
         )
-    from cotenant.api.loading import load  # polars takes longer to import than a refusal to say
+    from cotenant.api.loading import load  # The import of polars would delay a refusal.
 
     return load(*written, tell=tell)
 

@@ -37,7 +37,7 @@ class ResultTable:
         return self.view.frame
 
     def __str__(self) -> str:
-        from rich.console import Console  # `report --help` reads this file for its tables alone
+        from rich.console import Console  # `report --help` imports this file only for the tables' names.
 
         from cotenant.report.renderers import show
 
