@@ -26,7 +26,7 @@ Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 
 def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Limits) -> float:
-    """Return the most seconds that a node waits for node 0: launches before this one may have no part here."""
+    """Return the most seconds that a node waits for node 0, which may make launches without this node before."""
     before = starts[: [start.key for start in starts].index(launch.key)]
     absent = itertools.takewhile(lambda start: start.follows is None, reversed(before))
     return limits.ready_limit_s + sum(limits.of_job(start.timeout_s).timeout_s for start in absent)
@@ -35,11 +35,11 @@ def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Li
 def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
     """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back.
 
-    All have to be READY within `ready_s`; another node waits up to `wait_s` for node 0.
+    All ranks have to be READY within `ready_s`; a node other than node 0 waits up to `wait_s` for node 0.
     """
     cluster, options = suite.options.cluster, suite.options
     assert cluster is not None
-    # The conditions of --resume without each host's own.
+    # The conditions of --resume without the slices, which are each host's own.
     conditions = conditions_of(options, suite.starts, "") | {"--uid": str(options.uid)}
     del conditions["the slices"]
     keys = [start.key for start in suite.starts]
@@ -64,7 +64,7 @@ def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, w
 
 
 def enclosed(spec: TenantSpec, read_back: ReadBack, backend: Backend, sharers: int) -> dict[str, Any]:
-    """Return the facts on a tenant's slice as it was made; `sharers` tenants had its processors."""
+    """Return the facts on a tenant's slice as it was made; `sharers` tenants have its processors."""
     return {
         "backend": backend.name,
         "planned": expected(spec.slice),

@@ -1,4 +1,4 @@
-"""The amounts that tenants measure: equal ones in tenants of one cell; in a mix each goes on until all can end."""
+"""The amounts that tenants measure: equal for tenants of one cell; in a mix each tenant goes on until all can end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Allowance:
 
     @property
     def grown(self) -> bool:
-        """Whether it may go on beyond its least amount until its neighbours have measured theirs."""
+        """True if it may go on beyond its least amount until its neighbours have measured theirs."""
         return self.most != self.least
 
 
@@ -83,11 +83,11 @@ def going_on(given: Mapping[int, Allowance], goers: Sequence[Tenant]) -> dict[in
 def by_blocks(
     tenants: Sequence[Tenant], design: Design, limits: Limits, left_s: float
 ) -> tuple[DesignPlan, dict[int, Allowance]] | str:
-    """Return the plan of a design and the amount of each tenant; or the reason why it cannot be had.
+    """Return the plan of a design and the amount of each tenant; or the reason why there can be no plan.
 
-    The blocks end the load, not a count: observations are so short that several fit into a block, and amounts are
-    larger than the plan has time for. `left_s` are the seconds until the launch's time limit. Raises ProtocolError if
-    the tenants of a cell disagree.
+    The load ends with the blocks, not after a count: observations are so short that several fit into a block, and
+    amounts are larger than the plan has time for. `left_s` are the seconds until the launch's time limit. Raises
+    ProtocolError if the tenants of a cell disagree.
     """
     if not design.takes_turns:
         return design.refusal

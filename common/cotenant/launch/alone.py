@@ -27,11 +27,11 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
 """Seconds that the observations of a turn alone last, and the most seconds if an interval needs more of them."""
 LEAST_OBSERVATIONS = 2
-"""Even if they are long: a single one does not show whether another would agree."""
+"""A turn has this many even if they are long: a single one does not show whether another would agree."""
 LEAVING_S = 5.0
 """The seconds within which tenants usually leave after STOP."""
 RECENT = 9
-"""The last observations beside the others, which tell how long one lasts."""
+"""The number of last observations beside the others by which the length of one is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ class WentOn:
 
 
 def one_of_each_kind(slices: Sequence[Slice], machine: Machine, cells: Sequence[str] = ()) -> Iterator[GoesOn]:
-    """Yield the first tenant of each kind of slice, and of each of the `cells` in it (the tenants' cells in a mix)."""
+    """Yield the first tenant of each kind of slice and, in a mix, of each of the tenants' `cells` in it."""
     for group in _alike(slices, machine):
         firsts = {cells[tenant] if cells else "": tenant for tenant in reversed(group)}
         yield from (GoesOn(tenant, group) for tenant in sorted(firsts.values()))
 
 
 def observations_alone(observation_ns: float) -> int:
-    """Return the approximate number of observations of this length in a turn: as many as fill two seconds, as an
-    interval needs if these last for no longer than ten, and never fewer than two."""
+    """Return the approximate number of observations of this length in a turn: as many as fill two seconds and an
+    interval needs, at most as many as fill ten seconds, and never fewer than two."""
     wanted = max(INTERVAL_OBSERVATIONS, math.ceil(QUICK_KEPT_S * 1e9 / observation_ns))
     return max(LEAST_OBSERVATIONS, min(wanted, int(QUICK_MOST_S * 1e9 / observation_ns)))
 
@@ -82,7 +82,7 @@ class AloneTurns:
     """
 
     def __init__(self, goers: Sequence[Tenant], others: Sequence[Tenant], left_s: float) -> None:
-        """`left_s` are the seconds that the launch may still take."""
+        """Hold the tenants that go on; `left_s` are the seconds that the launch may still take."""
         self.together_ns = self._looked_ns = time.perf_counter_ns()
         self._leaving = [*others]
         self._waiting: list[Tenant] = []
@@ -116,7 +116,7 @@ class AloneTurns:
         return WentOn(self.together_ns, self._turns, self._missed)
 
     def look(self) -> list[Tenant]:
-        """Begin or end a turn if it is time; return the tenants whose launch is over then."""
+        """Begin or end a turn if it is time; return the tenants for which the launch is then over."""
         now_ns = time.perf_counter_ns()
         is_late, self._looked_ns = now_ns > self._looked_ns + LATEST_NS, now_ns
         if self._tenant is None:
@@ -178,11 +178,11 @@ class AloneTurns:
     def _hold(self, tenant: Tenant) -> None:
         if tenant.live.held_by is not None:
             self._held_ns[tenant.index] = time.perf_counter_ns()
-            with contextlib.suppress(OSError):  # It has ended, which its turn will see.
+            with contextlib.suppress(OSError):  # The tenant has ended, which its turn will notice.
                 tenant.live.freeze()
 
     def _is_held(self, tenant: Tenant) -> bool:
-        """Return whether a waiting tenant is held still, if it can be."""
+        """Return whether a waiting tenant is held still; True if it cannot be, or has ended."""
         try:
             return tenant.index not in self._held_ns or tenant.lost or tenant.live.frozen()
         except OSError:
@@ -192,7 +192,8 @@ class AloneTurns:
         return [row for row in tenant.ranks[0].observations if row.start_ns >= self._from_ns]
 
     def _is_enough(self, tenant: Tenant, now_ns: int) -> bool:
-        """Return whether its observations alone last two seconds and are enough for an interval, or ten have passed."""
+        """Return whether its observations alone last two seconds and suffice for an interval; or ten seconds have
+        passed and there are two; or the launch's time is over."""
         rows = self._made_alone(tenant)
         lasting_s = sum(row.took_ns for row in rows) / 1e9
         filled = len(rows) >= INTERVAL_OBSERVATIONS and lasting_s >= QUICK_KEPT_S
@@ -201,7 +202,7 @@ class AloneTurns:
 
 
 def _estimated_s(tenant: Tenant) -> float:
-    """Return the seconds that its turn will take, by the length of its last observations beside the others."""
+    """Return the seconds that a tenant's turn will take, by the length of its last observations beside the others."""
     rows = tenant.ranks[0].observations[-RECENT:]
     if not rows:
         return 0.0
@@ -210,7 +211,7 @@ def _estimated_s(tenant: Tenant) -> float:
 
 
 def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
-    """Return tenants grouped by kind of slice: one number and kind of cores, threads, nodes, memory and devices."""
+    """Return tenants grouped by kind of slice: equal in number and kind of cores, threads, nodes, memory, devices."""
     processors = {processor.id: processor for processor in machine.processors}
     kinds = defaultdict(list)
     for slice_ in slices:

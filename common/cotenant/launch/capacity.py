@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PRESSURES = ("cpu", "dram")
 SEARCH_PART, LAUNCH_PART = 0.35, 0.07
-"""Shares of the budget for the measuring of the search, and of each confirming launch."""
+"""Shares of the budget for measuring in the search, and in each confirming launch."""
 CONFIRMING_ROUNDS = 12
 ROOM = 1.5
 """A search launches this many times the users that processors seem to carry."""
@@ -100,7 +100,7 @@ class CapacityRun:
 
     @property
     def _allowed(self) -> int:
-        """The most users to try, however many memory holds; as many in each slice."""
+        """The most users to try, however many memory holds: a multiple of `step`, so that slices have equally many."""
         step = self.launches.step
         return min(self.most or MOST_USERS, MOST_USERS) // step * step
 
@@ -180,7 +180,7 @@ class CapacityRun:
 
     def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
         users, why, missing_s = confirming.users, "", None
-        # A single user that holds from the outset has no launch but its own.
+        # A single user that meets the requirement without a search has only been launched alone.
         busy = alone.busy if users == 1 and users not in uses else uses.get(users, CrowdUse()).busy
         by_memory = confirming.has_tried_most and users < self._allowed
         by_processors = busy is not None and busy >= BUSY * alone.processors

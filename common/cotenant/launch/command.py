@@ -38,9 +38,9 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """
     folders = [suite.parent, checkout / "tasks", checkout]
     for folder in folders:
-        # Not resolved: a linked interpreter is another program than its target.
+        # Links are not resolved: a linked interpreter is another program than its target.
         path = (folder / cmd).absolute()
-        if os.path.isfile(path):  # noqa: PTH113 # is_file raises of a name that is too long, or in a closed folder
+        if os.path.isfile(path):  # noqa: PTH113 # is_file raises for a name that is too long, or in a closed folder
             if not os.access(path, os.X_OK):
                 raise CotenantError(f"Job '{job}': {path} is not executable.", f"chmod +x {path}")
             return path

@@ -32,8 +32,8 @@ class Conducted:
     """A launch's blocks as they were carried out, in order, the times of borders, each tenant's use of processors.
 
     `complete` says whether it made all planned rounds. `spent` is by tenant, then by kind of block and the tenants that
-    ran, and empty if processor time is not counted. `unheld` counts how often each tenant was not frozen in time. Of
-    its `residents` the meeting of `members` is evaluated.
+    ran, and empty if processor time is not counted. `unheld` counts how often each tenant was not frozen in time.
+    `residents` is the number of all tenants, `members` are those whose meeting is evaluated.
     """
 
     held_by: str
@@ -49,7 +49,7 @@ class Conducted:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds that have begun, without the one for the warm-up."""
+        """The number of rounds that have begun after the warm-up."""
         return max((one.block.round for one in self.passed), default=0)
 
     def spent_of(self, tenant: int) -> dict[str, Spent]:
@@ -64,8 +64,8 @@ class Conducted:
 class Conductor:
     """Takes a launch's tenants through the blocks of a design from t0 on, each to the slot that a block gives it.
 
-    `over` is true after the last block; `stop` lets all tenants go on at once, in their own slices, at any moment. It
-    stops by itself if a tenant cannot be moved: `unmoved` is that tenant's number, and the reason.
+    `over` is true after the last block; `stop` lets all tenants go on at once, in their own slices, at any moment. The
+    conductor stops by itself if a tenant cannot be moved: `unmoved` is that tenant's number, and the reason.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Conductor:
         numbers: Mapping[int, int] | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """`count` returns each tenant's processor time in ns, without tenants whose time is not counted; `numbers` are
-        the steps in an observation of each."""
+        """Begin the first block at `t0_ns`. `count` returns the processor time in ns of each tenant whose time is
+        counted; `numbers` are the steps in an observation of each."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
         self._slots = slots
         self._at = dict.fromkeys(self._tenants, HOME)
@@ -115,7 +115,7 @@ class Conductor:
         if self._block is None:
             return
         if self._counted is None and self._clock_ns() >= self._start_ns:
-            # Not before: it would count the load in which all settle as of the first block.
+            # Not earlier, as that would count the load in which all settle as the first block's.
             self._counted, self._counted_since_ns = self._count(), self._clock_ns()
         if not self.due_s():
             self._cross(self._block)
@@ -130,7 +130,7 @@ class Conductor:
 
     def _cross(self, block: Block) -> None:
         began_ns = time.process_time_ns()
-        # The design sees the block that ends now, and may think before the border.
+        # The design sees the block that ends now, and may take time to decide before the border.
         self.conducted.passed.append(self._passed(block))
         following = self._following()
         self.conducted.passed[-1] = passed = self._passed(block)
@@ -167,7 +167,7 @@ class Conductor:
         return end_ns - self._start_ns > block.lasting_ns + LATEST_NS
 
     def _following(self) -> Block | None:
-        """Return the block that follows the last one that has passed; None after the last one of all."""
+        """Return the block that follows the one that has just passed; None after the last one."""
         try:
             return self._blocks.send(self._seen)
         except StopIteration as ended:
@@ -181,11 +181,11 @@ class Conductor:
         self._at[index] = slot
 
     def _freeze(self, indices: Iterable[int], now_ns: int) -> list[int]:
-        """Freeze tenants and wait until the kernel confirms it; return those that it did not hold in time."""
+        """Freeze tenants and wait until the kernel confirms it; return the tenants that were not frozen in time."""
         awaited = []
         for index in indices:
             self._frozen.setdefault(index, now_ns)
-            with contextlib.suppress(OSError):  # It has ended, which will end the blocks.
+            with contextlib.suppress(OSError):  # The tenant has ended, which will end the blocks.
                 self._tenants[index].live.freeze()
                 awaited.append(index)
         while awaited := [index for index in awaited if not self._is_held(index)]:
@@ -212,8 +212,8 @@ class Conductor:
     def _add_up(self, block: Block, end_ns: int) -> None:
         """Add each slice's use since the last border to its use beside the tenants of this block.
 
-        The counters are read while all tenants rest that do not run on both sides of the border: a frozen slice's use
-        does not grow.
+        The counters are read while every tenant that does not run on both sides of the border is frozen, so that its
+        use does not grow.
         """
         before, counted = self._counted or {}, self._count()
         self._counted = counted

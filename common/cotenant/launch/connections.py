@@ -37,7 +37,7 @@ class Connections:
     def accept(self, tenant: Tenant, awaited: bool = True) -> None:
         """Accept the connections that wait at a tenant's socket, as many as leave descriptors for the others.
 
-        Their messages are `awaited`, or wait to be read.
+        Their messages are read as they come if `awaited`, else by `read`.
         """
         most = most_connections(len(self._tenants))
         for link in tenant.listener.accept():
@@ -61,7 +61,7 @@ class Connections:
     def read(self, tenant: Tenant) -> None:
         """Read the messages that have come."""
         for link in [*tenant.links]:
-            if link.open:  # It may be dropped for the sake of one before it.
+            if link.open:  # A connection before it may have taken its rank.
                 self.listen(tenant, link)
 
     def close_listener(self, tenant: Tenant) -> None:
@@ -69,7 +69,7 @@ class Connections:
         tenant.listener.close()
 
     def _turn_away(self, tenant: Tenant, link: Link) -> None:
-        """Close a stranger's connection silently. If another tenant made it, the launch ends, naming that tenant.
+        """Close a connection silently. If another tenant made it, that tenant ends, and before GO the launch with it.
 
         This is done at once, as the tenant that was kept from its socket might fail first.
         """
@@ -81,7 +81,7 @@ class Connections:
             self._hearer.intruded(culprit, Ending("failed", sentence))
 
     def listen(self, tenant: Tenant, link: Link) -> None:
-        """Read a connection's messages; its hello makes it a rank that is still free."""
+        """Read a connection's messages; its hello gives it a rank that is still free."""
         rank = tenant.rank_of(link)
         try:
             for message in link.receive():
@@ -102,7 +102,7 @@ class Connections:
             link.close()
             tenant.links.remove(link)
         elif tenant.returns and rank.phase < RankPhase.DONE:
-            pass  # Its next start takes its place.
+            pass  # The program's next start takes this one's place.
         elif rank.record is None and link.claim is not Claim.OWN:
             self._drop(tenant, rank)
         elif rank.record is None and tenant.patience is None:
@@ -133,7 +133,7 @@ class Connections:
             tenant.links.remove(rank.link)
 
     def _misspoken(self, tenant: Tenant, link: Link, error: ProtocolError) -> None:
-        """End a tenant that sends nonsense; only refuse a second process that says hello as a taken rank.
+        """End a tenant that sends nonsense; only refuse a process whose hello names a taken rank.
 
         A connection that is not proven to be the tenant's is only closed.
         """

@@ -24,7 +24,7 @@ Kind = Literal["singularity", "podman"]
 _SHM = "/dev/shm:/dev/shm"
 PID_MAX = Path("/proc/sys/kernel/pid_max")
 OF_THE_IMAGE = frozenset({"PATH"})
-"""Variables not passed to an image of Docker's kind, whose own values locate its Python."""
+"""Variables that are not passed to an image of Docker's kind: its own values locate its Python."""
 _DEVICES: dict[Kind, dict[str, tuple[str, ...]]] = {
     "singularity": {"nvidia": ("--nv",), "amd": ("--rocm",)},
     "podman": {
@@ -65,7 +65,7 @@ class Image:
             return [self.program, "exec", *devices, *mounts, self.name, *command]
         mounts = [word for bind in binds for word in ("--volume", f"{bind}:{bind}")]
         names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
-        # A container of a tenant's last launch may be left if its engine was killed.
+        # --replace: the container of a tenant's last launch may be left if its engine was killed.
         name = _name(environment[RUN_VARIABLE], environment[TENANT_VARIABLE])
         options = [*_podman_run(os.geteuid()), "--replace", f"--name={name}"]
         return [self.program, *options, *devices, *mounts, *names, self.name, *command]

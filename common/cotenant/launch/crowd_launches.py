@@ -37,7 +37,7 @@ NO_MEMORY = ("out_of_memory", "host_out_of_memory", "device_out_of_memory")
 
 
 class SuiteLaunches:
-    """Launches users of the one job of `options`, on as many slices as these say; each kind of launch has its own
+    """Launches users of the one job of `options`, on the number of slices there; each kind of launch has its own
     directory.
 
     The number of users is a multiple of `step`, so that slices have equally many. `tell` gets the progress.
@@ -46,7 +46,7 @@ class SuiteLaunches:
     def __init__(
         self, options: Options, machine: Machine, requirement: Requirement, tell: Callable[[str], None]
     ) -> None:
-        """Raises CotenantError for a job that cannot be started here, has several cells or owns the machine."""
+        """Check the job. Raises CotenantError if it cannot be started here, has several cells or owns the machine."""
         self.step, self.mode = options.slices or 1, options.share
         self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
         self._uids: dict[str, Iterator[int]] = defaultdict(itertools.count)
@@ -98,8 +98,8 @@ class SuiteLaunches:
         )
 
     def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
-        """Launch this many users, of which each round runs as many at once as the crowd says; with a `pressure` the
-        last one is a neighbour of ours that takes all it can of a resource."""
+        """Launch this many users; in each round as many run at once as the crowd says. With a `pressure` the last one
+        is a neighbour of ours that takes all it can of a resource."""
         if self._requirement.kind == "p95":
             return self._by_steps(crowd, budget_s, pressure)
         folder = "search" if isinstance(crowd, CrowdSearch) else f"users-{users}"

@@ -1,4 +1,4 @@
-"""How a tenant shared its device: the requested mode, and the facts that tenant, driver and kernel report of it."""
+"""The sharing of a tenant's device: the requested mode, and the facts that tenant and driver report on it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _seen(sharers: int, mps: object, percent: int | None, share: Mapping[str, An
 def _percent(requested: int | None, share: Mapping[str, Any]) -> int | None:
     """Return the requested percentage if the number of multiprocessors fits it; else the percentage by that number.
 
-    None if the tenant has all of the device's, or their number is unknown."""
+    Return None if the tenant has all multiprocessors of the device, or their number is unknown."""
     mine, whole = share.get("multiprocessors"), share.get("device_multiprocessors")
     if not isinstance(mine, int) or not isinstance(whole, int) or mine >= whole:
         return None

@@ -26,7 +26,7 @@ COMPILED_BYTES_S = 7.3e6
 STARTING_S."""
 STARTING_S = 4.0
 CONTEXTS_S = 10.0
-"""The further seconds on a device: contexts, and the choice of algorithms."""
+"""Further seconds of a launch on devices: contexts, and the choice of algorithms."""
 
 
 def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
@@ -43,7 +43,7 @@ def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
 
 
 def starting_s(launch: PlannedLaunch, times: float) -> float:
-    """Return a launch's seconds beside the measured ones; `times` is the slowness. Sharers of a processor wait."""
+    """Return a launch's seconds without the measured ones; `times` is the slowness. Sharers of a processor wait."""
     on_devices = any(spec.slice.accelerators for spec in launch.specs)
     return STARTING_S * times * launch.sharers + (CONTEXTS_S if on_devices else 0.0)
 
@@ -65,7 +65,7 @@ class Pace:
     """Shares the time of a suite among its launches: each measures as long as usual, or less if time is short."""
 
     def __init__(self, within_s: float, times: float, clock_s: Callable[[], float] = time.monotonic) -> None:
-        """`times` is the result of `slowness`."""
+        """Begin the `within_s` seconds of a suite; `times` is the result of `slowness`."""
         self._times, self._clock_s = times, clock_s
         self._until_s = clock_s() + within_s - KEPT_BACK_S
         self._estimated_s = self._taken_s = 0.0
@@ -80,12 +80,12 @@ class Pace:
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
     def took(self, launch: PlannedLaunch, seconds: float) -> None:
-        """Learn a launch's seconds beside the measured ones."""
+        """Learn the seconds that a launch took without the measured ones."""
         self._estimated_s += starting_s(launch, self._times)
         self._taken_s += seconds
 
     def starting_s(self, launch: PlannedLaunch) -> float:
-        """Return a launch's estimated seconds beside the measured ones, corrected by the launches so far."""
+        """Return a launch's estimated seconds without the measured ones, corrected by the launches so far."""
         corrected = self._taken_s / self._estimated_s if self._estimated_s else 1.0
         return corrected * starting_s(launch, self._times)
 

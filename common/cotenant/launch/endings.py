@@ -9,7 +9,7 @@ from cotenant.launch.rank import Rank
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The reason of a tenant's end: an outcome, and an explaining sentence. The first known one counts."""
+    """The reason of a tenant's end: an outcome, and an explaining sentence. The first known reason counts."""
 
     outcome: str
     message: str
@@ -23,9 +23,8 @@ MEASURED = Ending("completed", "")
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a tenant is waited for, in seconds of the monotonic clock; then it is killed with this ending.
-
-    Without an ending it is a program that does not know STOP, and it is asked to end.
+    """The moment, in seconds of the monotonic clock, until which a tenant is waited for; then it is killed with this
+    ending. Without an ending it is a program that does not know STOP, and it is asked to end then.
     """
 
     until_s: float

@@ -36,9 +36,9 @@ WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 PAIRED = 0.9
 """Share of a launch's remaining time, once steps are timed, that its pairs may take."""
 DUET_BUDGET_NS, MOST_DUET_NS = 8_000_000_000, 60_000_000_000
-"""The default time of a duet, and the time if steps leave none for the fewest rounds within the default."""
+"""The default time of a duet, and the time that it may take if the fewest rounds do not fit the default."""
 LEAST_DUET_ROUNDS = 4
-"""A duet has several launches, over which its interval is computed."""
+"""A duet's interval is computed over several launches, so that each needs few rounds."""
 MOST_DUET_ROUNDS = 2000
 """Some forty minutes: a difference that needs more rounds is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5
@@ -94,7 +94,7 @@ class InPairs(Design):
     """Two tenants meet at a time, on walks: `only a`, `a and b`, `only b`, `b and c`, `only c`, and so on.
 
     In each round every pair meets once, close to blocks of each of the two alone in the same slot: the tenant that goes
-    on keeps its slot, and the next one gets the other. By chance the next one runs alone before or after the meeting,
+    on keeps its slot, and the next one gets the other. At random the next one runs alone before or after the meeting,
     so that it is thawed for either equally often.
     """
 
@@ -118,14 +118,14 @@ class InPairs(Design):
         return DesignPlan(self._rounds(room, opening), room.tempo, expected_ns, len(room.steps_ns) * expected_ns)
 
     def _opening(self, room: Room) -> Round:
-        # At GO all run, and a tenant is frozen before it is moved. Then the steps of each alone are timed.
+        # At GO all run: a tenant is frozen before it is moved. Then each runs alone, and its steps are timed.
         alone = (Turn(ONLY, {tenant: slot}) for tenant, slot in room.everybody.items())
         return Round(0, [Turn(ALL, room.everybody), *alone], room.tempo, counts=False)
 
     def _rounds(self, room: Room, opening: Round) -> Rounds:
-        """Use the steps of each alone: before GO tenants warmed up beside those of the other slot.
+        """Yield rounds planned by the steps of each tenant alone: before GO tenants warmed up beside the other slot's.
 
-        A tenant so slow that the fewest rounds take more than the time left meets no other: it would cost the others
+        If the fewest rounds take more than the time left, the slowest tenants meet no other: they would cost the others
         their rounds.
         """
         seen = yield opening
@@ -262,8 +262,8 @@ class InCrowds(Design):
         return DesignPlan(self._rounds(room, tempo, budget_ns), tempo, budget_ns, len(room.steps_ns) * budget_ns)
 
     def _rounds(self, room: Room, tempo: Tempo, budget_ns: int) -> Rounds:
-        """Use the steps of the first and the last tenant alone, which may run different jobs; the others are assumed to
-        be as fast as the first."""
+        """Yield rounds planned by the steps of the first and the last tenant alone, which may run different jobs; the
+        others are assumed to be as fast as the first."""
         everybody = [*room.everybody]
         alone = (Turn(ONLY, {tenant: HOME}) for tenant in dict.fromkeys((everybody[0], everybody[-1])))
         seen = yield Round(0, [Turn(ALL, room.everybody), *alone], tempo, counts=False)

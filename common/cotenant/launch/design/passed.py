@@ -1,4 +1,4 @@
-"""Blocks of a launch as they have passed, and the place of each observation among them. Pure."""
+"""Blocks of a launch as they were carried out, and the place of each observation among them. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOME = -1
 class Block:
     """A turn of a launch: the tenants that are `awake` in it, and the slot of each.
 
-    `left_out_ns` is the time at its start that does not count, for each of them. Without `counts` nothing counts.
+    `left_out_ns` is the time at its start that does not count, by tenant. Without `counts` nothing in it counts.
     """
 
     index: int
@@ -39,7 +39,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A block as it was carried out: from the thaw of its last tenant to the moment before the next one was frozen.
+    """A block as it was carried out: from the thaw of its last tenant to the moment before the first freeze after it.
 
     No observation in a `void` block is kept.
     """
@@ -52,7 +52,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of an observation: its block, and the block's kind and round; None and "" if it crosses a border."""
+    """The place of an observation: its block, and the block's kind and round; None and "" if it lies in none."""
 
     block: int | None = None
     kind: Kind | Literal[""] = ""
@@ -72,8 +72,8 @@ def places(
     """Return the place of each observation of a tenant, in order of time; `spans` are their starts and ends.
 
     Observations between the time left out and a block's end are kept, except in void blocks, and in rounds in which
-    the tenant was still warming up (`warmed_up`). `members` are the tenants whose meeting counts: only their common
-    blocks, and for each the nearest block of the tenant alone, are places.
+    the tenant was still warming up (`warmed_up`). `members` are the tenants whose meeting counts: places are only
+    their common blocks, for each the nearest block of the tenant alone, and the turns of a duet.
     """
     counting = {*_beside(passed, tenant, members)}
     windows = [
@@ -98,8 +98,8 @@ def places(
 
 
 def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> Iterator[int]:
-    """Yield the indices of blocks in which members meet, and for each the tenant's nearest one alone in its round, in
-    the same slot."""
+    """Yield the index of each block in which exactly these members meet, and of the tenant's nearest block alone in the
+    same round and slot."""
     blocks = [(at, one.block) for at, one in enumerate(passed) if tenant in one.block.awake]
     alone: dict[tuple[int, int], list[int]] = defaultdict(list)
     for at, block in blocks:
@@ -126,7 +126,7 @@ class SeenSoFar:
         return self.passed[-1].end_ns - self.passed[0].start_ns
 
     def steps_alone_ns(self) -> dict[int, int]:
-        """Return the median time of a step of each tenant that made observations while it alone was awake."""
+        """Return the median step time, in ns, of each tenant that made observations while it alone was awake."""
         steps_ns = {}
         for tenant, rows in self.rows.items():
             alone = [(one.start_ns, one.end_ns) for one in self.passed if [*one.block.awake] == [tenant]]
@@ -140,8 +140,8 @@ class SeenSoFar:
         return steps_ns
 
     def is_narrow(self, share: float) -> bool:
-        """Return whether half the interval of each tenant's median, beside all others or in its turns, is at most
-        `share` of it."""
+        """Return whether half the interval of each tenant's median rate, beside all others or in its turns, is at most
+        `share` of the median."""
         for tenant, rows in self.rows.items():
             found = places(_spans(rows), self.passed, tenant, self.rows.keys())
             kept = (row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY)

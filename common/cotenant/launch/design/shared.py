@@ -24,13 +24,13 @@ MEASURED_NS = 200_000_000
 STEPS_IN_A_BLOCK = 10
 OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
-"""The times left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went on, and
-after a thaw on devices, or a freeze on shared ones, as the queue of a frozen tenant still runs."""
+"""The times left out after a border: by thawed tenants (the first 20 ms run 5 to 15 % slow), by tenants that went on,
+and on devices by thawed tenants, or after a freeze on shared ones, as the queue of a frozen tenant still runs."""
 BESIDE_AFTER_THAW_NS = 1_000_000_000
 """The time that all leave out of a turn of all after one of them was thawed. A processor that rested runs slowly for
 0.4 s if its neighbours rest, and for up to a second if they are busy (docs/method-details.md)."""
 OPENING_NS = 500_000_000
-"""The most time, beside a step, of a block that does not count: it only times steps."""
+"""The most time, in addition to one step, of a block that does not count, which only times steps."""
 BUDGET_NS = 7_500_000_000
 """A launch's default time for each of its tenants."""
 
@@ -46,8 +46,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tempo:
-    """The times that blocks take, by the time of a step of each tenant; `on_devices` is the most tenants on one device,
-    0 without devices. Several tenants in one of the `slices` share its time."""
+    """Computes the times of blocks from each tenant's step time; `on_devices` is the most tenants on one device, 0
+    without devices. Tenants share the time of the `slices` if these are fewer."""
 
     steps_ns: Mapping[int, int]
     on_devices: int
@@ -59,7 +59,7 @@ class Tempo:
         return max(1, min(requested, MEASURED_NS // (OBSERVATIONS_IN_A_BLOCK * step_ns)))
 
     def left_out_ns(self, turn: Turn, ran: Mapping[int, int]) -> dict[int, int]:
-        """Return the nanoseconds that each tenant leaves out of a turn, by the slots of the tenants that ran before it.
+        """Return the nanoseconds that each tenant leaves out of a turn; `ran` has the slots of the tenants before it.
 
         On a shared device the queued work of frozen tenants runs beside the tenants that are awake now.
         """
@@ -91,7 +91,8 @@ class Tempo:
         return sum(self.lasting_ns(turn, before.awake) for before, turn in pairs)
 
     def timed(self, seen: SeenSoFar, usual: Mapping[int, int] | None = None) -> Tempo:
-        """Return the tempo by the steps of tenants alone; other tenants have the `usual` ones."""
+        """Return the tempo with the step times seen of tenants alone; other tenants have the `usual` ones, or keep
+        theirs."""
         return replace(self, steps_ns={**(usual or self.steps_ns), **seen.steps_alone_ns()})
 
     def _step_ns(self, awake: Collection[int]) -> int:
@@ -101,7 +102,7 @@ class Tempo:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Turns at a tempo, each of them stretched by a factor. Rounds below WARM_UP_ROUNDS may belong to the warm-up."""
+    """Turns at a tempo, each stretched by a factor. A `number` below WARM_UP_ROUNDS may belong to the warm-up."""
 
     number: int
     turns: Sequence[Turn]
@@ -110,7 +111,7 @@ class Round:
     counts: bool = True
 
     def block(self, index: int, turn: Turn, ran: Mapping[int, int] | None) -> Block:
-        """Return the block of a turn after the tenants that `ran`; None before the first one, when all do."""
+        """Return the block of a turn; `ran` has the slots of the tenants before it, None before the first block."""
         lasting_ns = round(self.stretch * self.tempo.lasting_ns(turn, ran or {}))
         if not self.counts:
             lasting_ns = min(lasting_ns, self.tempo.opening_ns(turn.awake))
@@ -143,8 +144,8 @@ def blocks_of(rounds: Rounds) -> Generator[Block, SeenSoFar, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The conditions of a launch once all are ready: `steps_ns` is the time of a step by tenant, `on_devices` the most
-    tenants on one device, 0 without devices."""
+    """The conditions of a launch once all tenants are ready: `steps_ns` is the time of a step by tenant, `on_devices`
+    the most tenants on one device, 0 without devices."""
 
     steps_ns: Mapping[int, int]
     on_devices: int = 0
@@ -193,42 +194,42 @@ class DuetPlace:
 
     @property
     def half(self) -> int:
-        """The half, 0 or 1, with which it is awake: in odd slices B is in the half that has A of the even ones."""
+        """The half, 0 or 1, with which it is awake: half 0 is A in even slices, and B in odd ones."""
         return (self.side == "B") ^ (self.slice % 2)
 
 
 class Design:
-    """Which tenants run beside each other, and in which order. A design of blocks overrides `plan` at least."""
+    """Decides which tenants run beside each other, and in which order. A design of blocks overrides `plan` at least."""
 
     takes_turns: ClassVar[bool] = True
-    """Whether it has blocks."""
+    """True if it has blocks."""
     failure: ClassVar[str] = ""
     """The sentence, with {why}, that ends a launch that cannot have blocks; "" if it goes on without them."""
     has_parts: ClassVar[bool] = False
-    """Whether different tenants meet in different blocks, so that each meeting has its own records."""
+    """True if different tenants meet in different blocks, so that each meeting has its own records."""
     refusal: str = ""
-    """Why it has no blocks, if that is known beforehand."""
+    """The reason why it has no blocks, if it is known beforehand."""
     slots: Sequence[Slice] = ()
-    """Slices beside the tenants' own ones in which they meet."""
+    """Slices, in addition to the tenants' own, in which tenants meet."""
 
     def usual_ns(self, tenants: int) -> int:
         """Return the time of a launch without a budget."""
         return tenants * BUDGET_NS
 
     def plan(self, room: Room) -> DesignPlan | str:
-        """Return the plan, or why there can be none."""
+        """Return the plan, or the reason why there can be none."""
         raise NotImplementedError
 
     def meetings(self, tenants: int, passed: Sequence[Passed] = ()) -> Sequence[tuple[int, ...]]:
-        """Return the tenants of each meeting that has records, after these blocks."""
+        """Return the tenants of each meeting that has records, if these blocks have `passed`."""
         return [tuple(range(tenants))]
 
     def name(self, launch: str, cells: Sequence[str]) -> str:
-        """Return the name of a meeting of tenants of these cells, if it is not one of all."""
+        """Return the name of a meeting of some of a launch's tenants, which run these cells."""
         return f"{launch}.x{len(cells)}"
 
     def place(self, tenant: int) -> DuetPlace | None:
-        """Return a tenant's place in a duet."""
+        """Return a tenant's place in a duet; None in another design."""
         return None
 
     def are_beside(self, tenant: int, other: int) -> bool:
@@ -236,15 +237,15 @@ class Design:
         return True
 
     def ratio(self, sums: Mapping[int, Sequence[BlockSum]], passed: Sequence[Passed]) -> DuetRatio | None:
-        """Return B over A, by the kept observations of each tenant; None if it is no duet."""
+        """Return the ratio of B to A, by the kept observations of each tenant; None if there is none."""
         return None
 
 
 def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
     """Return the turns of a round: each tenant of `there` alone once, in random order, after turns of them all.
 
-    Between two of these are a few turns alone. A tenant that ran just before a block goes on into it, which is faster
-    than a thaw: with up to four tenants that happens as often before its blocks alone as before the blocks of all.
+    At most MOST_APART turns alone follow each turn of all. A tenant that ran just before a block goes on into it, which
+    is faster than a thaw: with up to four tenants that happens equally often before blocks alone and blocks of all.
     """
     order = chance.sample([*there], len(there))
     parts = math.ceil(len(order) / MOST_APART)
@@ -253,8 +254,8 @@ def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
 
 
 def rounds_within(budget_ns: int, round_ns: int, others_ns: int, least: int, most: int) -> int | None:
-    """Return the number of rounds after the warm-up that fit a budget beside other blocks, at least `least`; None if
-    `least` rounds take over twice as long."""
+    """Return the number of rounds after the warm-up that fit a budget with the other blocks, at least `least`; None if
+    `least` rounds take over twice the budget."""
     least_ns = (least + WARM_UP_ROUNDS) * round_ns + others_ns
     if least_ns > 2 * budget_ns:
         return None
