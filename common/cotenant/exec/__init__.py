@@ -1,1 +1,1 @@
-"""Programs that are no benchmarks of ours as tenants. Standard library only, Python 3.8 and newer."""
+"""Programs that are no benchmarks of ours as tenants. Standard library only; inside a program Python 3.8 and newer."""

@@ -27,7 +27,7 @@ ROW = "row"
 
 @dataclass  # Without slots, which Python 3.9 and older lack: programs that run in them use this, too.
 class Settings:
-    """The unit in which a program is counted is `item`, `items` of them a step; the item `row` counts rows of batches.
+    """The settings of a count: its unit is `item`, `items` of them a step; the item `row` counts rows of batches.
 
     `ready_line` and `count_line` are patterns of its output, `runs` is the number of runs that measure a whole command.
     `directory` is the tenant's own. With `again` a program that ends early is restarted; `start` counts from 1.
@@ -55,7 +55,7 @@ class Settings:
         return cls(**json.loads(environ[EXEC_VARIABLE])) if EXEC_VARIABLE in environ else None
 
     def claim(self) -> bool:
-        """Return whether this is the tenant's first claim: its process is the only one that counts. Note others."""
+        """Return whether this is the tenant's first claim, whose process alone counts; note claims of others."""
         first, pid = Path(self.directory) / MEETING, str(os.getpid())
         try:
             with first.open("x") as file:

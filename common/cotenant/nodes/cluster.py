@@ -112,7 +112,7 @@ def _is_torchrun(environ: Mapping[str, str]) -> bool:
 
 
 def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, int | None, str, int]:
-    """Return the number of nodes, this node's number, host and port: by flags, else by torchrun or an operator."""
+    """Return the number of nodes, this node's number, host and port, by flags, torchrun or a training operator."""
     if flags.nodes is not None:
         if flags.nodes > 1 and not flags.endpoint:
             raise CotenantError("--nnodes needs --rdzv-endpoint.", "Name an address and a port of node 0: HOST:PORT.")
@@ -127,7 +127,7 @@ def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, 
             f"There are {environ['LOCAL_WORLD_SIZE']} runners on this node, and one makes all slices.",
             "Start torchrun with --nproc-per-node 1.",
         )
-    # An operator without torchrun's agents starts one rank per node. torchrun's store may use the master's own port.
+    # Without torchrun's agents, each node has one rank. torchrun's store may listen at the master's own port.
     nodes = int(environ.get("GROUP_WORLD_SIZE", environ.get("WORLD_SIZE", "1")))
     node = int(environ.get("GROUP_RANK", environ.get("RANK", "0")))
     return nodes, node, environ.get("MASTER_ADDR", "127.0.0.1"), int(environ.get("MASTER_PORT", USUAL_PORT)) + 1
