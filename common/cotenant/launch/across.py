@@ -26,7 +26,7 @@ Variables = Callable[[TenantSpec, ReadBack], dict[str, str]]
 
 
 def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Limits) -> float:
-    """Return the most seconds that a node waits for node 0, which may make launches without this node before."""
+    """Return the most seconds that a node waits for node 0, which may first make launches without this node."""
     before = starts[: [start.key for start in starts].index(launch.key)]
     absent = itertools.takewhile(lambda start: start.follows is None, reversed(before))
     return limits.ready_limit_s + sum(limits.of_job(start.timeout_s).timeout_s for start in absent)

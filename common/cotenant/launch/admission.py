@@ -1,7 +1,7 @@
 """Decides which tenant a connection belongs to, from the kernel's facts about the process at its other end.
 
 Any process that can reach a tenant's socket can connect to it, and a line of nonsense would cost the tenant its place.
-So the owner is looked up at accept: a process cannot choose whose session or descendant it is, only root its cgroups.
+So the owner is looked up at accept: a process cannot choose its session or ancestors, and only root can its cgroups.
 """
 
 from __future__ import annotations

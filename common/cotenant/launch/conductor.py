@@ -33,7 +33,7 @@ class Conducted:
 
     `complete` says whether it made all planned rounds. `spent` is by tenant, then by kind of block and the tenants that
     ran, and empty if processor time is not counted. `unheld` counts how often each tenant was not frozen in time.
-    `residents` is the number of all tenants, `members` are those whose meeting is evaluated.
+    `residents` is the number of all tenants, `members` are the tenants whose meeting is evaluated.
     """
 
     held_by: str

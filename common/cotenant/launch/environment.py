@@ -39,7 +39,7 @@ from cotenant.suite.variables import VARIABLES, expand_variables
 OMP = "OMP_NUM_THREADS"
 THREAD_VARIABLES = (OMP, "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
-"""Variables from a launcher to its ranks: with a pod's or a batch job's, a tenant would wait for ranks elsewhere."""
+"""Variables from a launcher to its ranks: with a pod's or batch job's own, a tenant would wait for ranks elsewhere."""
 MEETING_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
 """The variables of a job that programs of several processes use to find each other."""
 FIRST_PORT = 29500
@@ -72,7 +72,7 @@ class RunEnvironment:
             "CPU_COUNT": str(len(slice_.processors)),
             "RAM_TOTAL": str(self.machine.memory_bytes // 1024),
             "RAM_CONSTRAINT": str(slice_.memory_bytes // 1024),
-            # A user who asks for devices must not get a processor's rates: without a device benchmarks then refuse.
+            # USE_CUDA=1 asks for devices: without one, benchmarks then refuse instead of giving a processor's rates.
             "USE_CUDA": "1" if slice_.accelerators or os.environ.get("USE_CUDA") == "1" else "0",
             "BASE": str(self.paths.base),
             "DATA_DIRECTORY": str(self.paths.data),
@@ -87,8 +87,8 @@ class RunEnvironment:
     ) -> dict[str, str]:
         """Return the variables on top of the caller's environment: the job's, devices, threads, and the rendezvous.
 
-        `ranks` are the processors of each rank, several in an `all` launch alone; these write logs beside `log`.
-        Without isolation there are none, so that the effect of default thread counts shows.
+        `ranks` are the processors of each rank: several only in the group `all`, whose ranks write logs beside `log`,
+        and none without isolation, so that the effect of default thread counts shows.
         """
         added = dict(variables)
         added["TMPDIR"] = variables["TEMP_DIRECTORY"]
@@ -129,7 +129,7 @@ def share_variables(part: DeviceShare) -> dict[str, str]:
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     """Return the variables of a launch on the first `nodes` of several hosts, 0 for all.
 
-    The value of NODE_VARIABLE is added once its slice exists.
+    The value of NODE_VARIABLE is added once the slice exists.
 
     On a single host ranks listen for each other on the loopback, whatever address the host's name has. PET_* are
     torchrun's own names for the defaults of its flags.
@@ -170,7 +170,7 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
 
 def own_python() -> dict[str, str]:
     """Return the variables that put our interpreter and our library before the caller's; the caller's variables for
-    Python are left out if ours are, too."""
+    Python are left out if this interpreter ignores them, too."""
     heeded = not sys.flags.ignore_environment
     searched = [str(SOURCE_ROOT), os.environ.get("PYTHONPATH", "") if heeded else ""]
     return {
@@ -195,7 +195,7 @@ def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]
 
 
 def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive free ports on the loopback; raise if there are none."""
+    """Return the first of `count` consecutive free ports on the loopback. Raises CotenantError if there are none."""
     for first in range(FIRST_PORT, END_OF_PORTS - count + 1, count):
         if all(_is_free(port) for port in range(first, first + count)):
             return first

@@ -69,7 +69,7 @@ class Life:
     """A pidfd on a process that is not our child; readable when the process has ended."""
 
     def __init__(self, pid: int) -> None:
-        """Raises OSError if there is no such process."""
+        """Open the pidfd. Raises OSError if there is no such process."""
         self.pid = pid
         self._pidfd = os.pidfd_open(pid)
 

@@ -21,7 +21,7 @@ from cotenant.stats.budget import Amount
 
 CHUNK_BYTES = 1 << 16
 CHUNKS_A_TURN = 16
-"""More than a Unix socket's buffer holds, so that one turn reads all of a dead tenant; a chatterbox has to wait."""
+"""More than a Unix socket's buffer holds, so that one turn reads all that a dead tenant sent; others may have more."""
 SHOWN_BYTES = 80
 
 OwnOutcome = Literal[
@@ -35,7 +35,7 @@ OwnOutcome = Literal[
     "out_of_memory",
     "unsupported",
 ]
-"""The outcomes that a tenant may report itself, like memory that was refused; the runner finds all others."""
+"""The outcomes that a tenant may report itself, such as memory that was refused; the runner finds all others."""
 
 
 def _tag(name: str) -> str:
@@ -43,7 +43,7 @@ def _tag(name: str) -> str:
 
 
 class _Message(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
-    """A message, whose kind is in its name."""
+    """A message, whose class's name begins with its kind."""
 
 
 class HelloMessage(_Message, frozen=True):
@@ -110,7 +110,7 @@ class DoneMessage(_Message, frozen=True):
 
 
 class ElsewhereMessage(_Message, frozen=True):
-    """All observations of a rank without a runner of its own."""
+    """All observations of a rank on another host."""
 
     rank: Count
     observations: list[ObservationMessage]
@@ -126,7 +126,7 @@ class RecordMessage(_Message, frozen=True):
 
 
 class FailedMessage(_Message, frozen=True):
-    """Why a process ends without a record."""
+    """The reason why a process ends without a record."""
 
     outcome: OwnOutcome
     message: str
@@ -137,7 +137,7 @@ class TurnMessage(_Message, frozen=True):
 
 
 class TurnedMessage(_Message, frozen=True):
-    """That turn is over."""
+    """The process's turn is over."""
 
 
 TenantMessage = (

@@ -80,7 +80,7 @@ class Launch:
     """Starts the tenants of `specs`, sends them one GO and one STOP, and leaves no process or slice behind.
 
     `upkeep`, which keeps the reaper alive, is called about once a second. `sampling` reads the host as often between
-    GO and the last DONE; `observer` is called at all other times.
+    GO and the last DONE; `observer` is called before and after, except in ALONE.
     """
 
     specs: Sequence[TenantSpec]
@@ -160,7 +160,7 @@ class Launch:
         return WentOn(load.stop_ns or time.perf_counter_ns()) if goers else None
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
-        """Make every slice and start its tenant; return the results at once if one of them fails."""
+        """Make every slice and start its tenant; return the launch's results if one cannot be made or started."""
         logs = self.logs or leaving.enter_context(Directory(self.specs[0].log.parent))
         for spec in self.specs:
             try:
@@ -186,7 +186,7 @@ class Launch:
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
             if self._load is not None:
-                # No other tenant is joined after GO.
+                # After GO only a program that is restarted may join.
                 for tenant in filter(attrgetter("returns"), self._tenants):
                     self._connections.accept(tenant, awaited=self._phase is Phase.STOP)
             if self._load is not None and self._phase is Phase.LOAD:
@@ -217,7 +217,7 @@ class Launch:
             conductor.stop()
 
     def _release(self, tenants: Sequence[Tenant]) -> None:
-        """Thaw these tenants if they are frozen until their turns alone."""
+        """Thaw the tenants among these that are frozen until their turns alone."""
         if self._alone is not None:
             for tenant in tenants:
                 self._alone.release(tenant)
@@ -249,10 +249,10 @@ class Launch:
             if self.limits.on_oom == "group" and not tenant.is_killed and tenant.live.oom_kills():
                 self._kill([tenant])
             if self._load is not None and tenant.status is None and awaits_sigkill(tenant.process.pid):
-                # It dies, and ends the blocks for all, once it is thawed.
+                # Once it is thawed it dies, which ends the blocks for all.
                 self._wake()
                 self._release([tenant])
-        # A reaper that cannot be started now is tried again in a second, and before the next launch.
+        # If a reaper cannot be started now, that is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()
         if self._phase is Phase.BUILD:
@@ -354,10 +354,10 @@ class Launch:
             return
         self._wake()
         self._load.end(survivors)
-        # All slices are verified, also those of tenants that have ended: no tenant is timed any more.
+        # All slices are verified, even after a tenant's end: no tenant is timed any more.
         self._verify_again(self._tenants)
         goers = [tenant for tenant in survivors if self._load.gos[tenant.index].alone]
-        # Nothing is comparable beside a lost tenant.
+        # After the loss of a tenant no rate is comparable.
         if goers and len(survivors) == len(self._tenants):
             self._phase = Phase.ALONE
             others = [tenant for tenant in self._tenants if tenant not in goers]
@@ -381,7 +381,7 @@ class Launch:
                     rank.link.send("stop")
 
     def hear(self, tenant: Tenant, rank: Rank, message: TenantMessage) -> None:
-        """Act on a message that its rank has taken."""
+        """Act on a message that the rank has taken."""
         match message:
             case TurnMessage():
                 self._turns.request(tenant)
@@ -398,13 +398,13 @@ class Launch:
                 self.fails(tenant, failure(tenant, rank, message))
 
     def fails(self, tenant: Tenant, ending: Ending) -> None:
-        """Let a tenant end for this reason, unless another is known."""
+        """Let a tenant end for this reason, unless an earlier one is known."""
         tenant.ending = tenant.ending or ending
         tenant.patience = grace(tenant, tenant.ending)
         self._stop_if_done()
 
     def intruded(self, culprit: Tenant, ending: Ending) -> None:
-        """End a tenant that has connected to another's socket, and the launch with it if that has no GO."""
+        """End a tenant that has connected to another's socket, and before GO the launch with it."""
         self._kill([culprit], ending)
         self._gone(culprit)
 
@@ -418,12 +418,12 @@ class Launch:
         if (ending := rank_death(tenant, rank, status)) is not None:
             reporter = tenant.ending.by if tenant.ending is not None else None
             if reporter is not None and reporter.lives:
-                # It has reported that its connection to this rank ended.
+                # The reporter lives, and has only lost its connection to this rank.
                 tenant.ending = None
             self.fails(tenant, ending)
 
     def _exited(self, tenant: Tenant) -> None:
-        """Handle the end of a tenant's first process: count, kill the rest in its slice, read its last messages."""
+        """Handle the end of a tenant's first process: read the counters, kill the rest, read the last messages."""
         self._events.forget(tenant.pidfd)
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:
@@ -440,7 +440,7 @@ class Launch:
     def _are_interrupted(self, tenant: Tenant) -> bool:
         """Return whether a signal came to us, too: batch systems signal all processes of a job, in any order.
 
-        After the first end of a tenant, wait for it.
+        If this tenant is the first to end, wait up to SIGNAL_WAIT_S for that signal.
         """
         is_first = all(other.alive for other in self._tenants if other is not tenant)
         until_s = time.monotonic() + (SIGNAL_WAIT_S if is_first else 0.0)

@@ -22,10 +22,10 @@ ASKED_LIMIT_S = 10.0
 UNSAID_OBSERVATION_NS = 200_000_000
 """The approximate length of an observation if neither a flag nor the program gives a number of batches."""
 NAMING_S = 15.0
-"""Seconds by which the ranks of several nodes name the unready rank before the runner ends all."""
+"""Seconds beyond the limit, so that ranks of several nodes can name the unready one before the runner ends all."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
-"""Short, because the other ranks only wait for the failed one: no result is lost when they are killed."""
+"""It is short, as the other ranks only wait for the failed one: no result is lost when they are killed."""
 
 OnOom = Literal["group", "process"]
 """The scope of a kill for memory: the whole tenant ends (`group`), or only the process that the kernel killed."""
@@ -58,7 +58,7 @@ class Limits:
         return replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
     def of_node(self, follows: bool, wait_s: float) -> Limits:
-        """Return the limits of a launch over several nodes, whose ranks know best which is not ready in time.
+        """Return the limits of a launch over several nodes, whose ranks know best which of them is not ready in time.
 
         A node that follows another may wait up to `wait_s` for it.
         """
@@ -67,7 +67,7 @@ class Limits:
         return replace(self, ready_limit_s=self.ready_limit_s + NAMING_S)
 
     def policies(self) -> dict[str, str | float]:
-        """Return the limits in a record: those that decide how much is measured and kept."""
+        """Return the limits that a record keeps: all except the time limits of a launch."""
         named = {
             "on_oom": self.on_oom,
             "budget_s": self.budget_s,
@@ -109,7 +109,7 @@ USUAL_LIMITS = Limits()
 
 
 def late(tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool) -> list[tuple[Tenant, Ending]]:
-    """Return the tenants that exceed a launch's limits, each with its ending. `loaded`: between GO and STOP."""
+    """Return the tenants that exceed a launch's limits, each with its ending; `loaded` is true between GO and STOP."""
     awaited = RankPhase.DONE if loaded else RankPhase.READY
     behind = [tenant for tenant in tenants if not tenant.all_ranks(awaited)]
     if elapsed_s >= limits.timeout_s:

@@ -22,11 +22,11 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 READING_S = 0.1
 GO_DELAY_NS = 50_000_000
 LOOKS = 20
-"""After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it
+"""After a look at n observations the next is due at n + 1 + n / LOOKS: each look takes the runner's time, and makes it
 more likely to find an interval that is narrow by chance."""
 SPENT = 1.25
-"""Observations end after this many budgets if an interval has enough of them: all are made if steps are only a
-little slower than in the warm-up."""
+"""Observations end after this many budgets if they suffice for an interval: all are made if steps are only a little
+slower than in the warm-up."""
 
 
 class MeasuredLoad:
@@ -44,8 +44,8 @@ class MeasuredLoad:
         rounds: Rounds | None = None,
         slots: Sequence[Slice] = (),
     ) -> None:
-        """The tenants go through `rounds`, and meet in `slots`; without rounds all run until each has its amount."""
-        # It looks at all processes of the host, which would delay GO if t0 were already set.
+        """Take tenants through `rounds`, in which they meet in `slots`; else all run until each has its amount."""
+        # WorkReadings looks at all processes of the host, which would delay GO if t0 were already set.
         self.work = WorkReadings(tenants)
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
@@ -74,7 +74,7 @@ class MeasuredLoad:
         """Act on the messages of tenants so far, and read their processor time."""
         if self.conductor is not None:
             self.conductor.look()
-            # Pairs, and a crowd's first round, are made in any case; others are planned within the budget.
+            # This limits pairs and a crowd's first round: only other rounds are planned within the budget.
             if self.enough.is_late(now_ns):
                 self.conductor.stop()
             if self.conductor.over:
@@ -101,7 +101,7 @@ class MeasuredLoad:
 
 class Enough:
     """Ends observations once half of each tenant's interval is at most the requested share of its median; or when the
-    budget is spent and each tenant has enough observations for an interval, or its grace is over, too.
+    budget is spent and each tenant has enough observations for an interval; or when the budget's grace is over, too.
 
     In a mix they also end once each tenant has made its least amount. Tenants that go on alone are not told.
     """
@@ -109,7 +109,7 @@ class Enough:
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
         self._goers = {tenant: go.together.given.repeat for tenant, go in gos.items() if go.alone}
-        """The observations beside the others of each tenant that goes on alone."""
+        """The number of observations that each tenant that goes on alone makes beside the others."""
         start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
         self._spent_ns = self._latest_ns = None
         if limits.budget_s is not None:
@@ -122,7 +122,7 @@ class Enough:
         self._narrow: dict[int, bool] = {}
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Tell all of `tenants` if it is enough for each of them; each then finishes its current observation.
+        """Tell all of `tenants` to end once each has enough; each then finishes its current observation.
 
         A tenant of several ranks is never told: one more observation on some ranks would hang their collectives. Beside
         such a tenant the others go on too, until all tenants of a mix have made their least amounts.
@@ -133,7 +133,7 @@ class Enough:
             self.say(tenants)
 
     def is_of(self, tenant: Tenant) -> bool:
-        """Return whether a tenant has made its observations beside the others, also if it goes on alone."""
+        """Return whether a tenant has made its observations beside the others, even if it goes on alone."""
         if tenant.index not in self._goers:
             return tenant.all_ranks(RankPhase.DONE)
         return all(
@@ -149,7 +149,7 @@ class Enough:
         """Tell all of `tenants` that it is enough, except tenants that go on alone. Each is told once."""
         for tenant in tenants:
             if tenant.index in self._goers:
-                # It goes on, and its present observation still belongs to the ones beside the others.
+                # It goes on, and its present observation is the last one beside the others.
                 made = max(len(rank.observations) for rank in tenant.ranks.values())
                 self._goers[tenant.index] = min(self._goers[tenant.index], made + 1)
         say_enough(tenant for tenant in tenants if tenant.index not in self._goers)

@@ -26,8 +26,8 @@ def out_of_memory(tenant: Tenant, outside: int) -> Ending | None:
     """Return the ending if the kernel killed a process of the tenant for memory, else None.
 
     The slice's counter of kills decides, whatever the exit status. The cause is the slice if its count of reached
-    limits or, if the kernel has none, its peak says so. Only if the slice does not count kills, kills `outside` the
-    slices are taken for the reason of the tenant's end.
+    limits or, if the kernel has none, its peak says so. Kills `outside` the slices are taken for the reason of an
+    unexplained end by SIGKILL, and only if the slice does not count kills.
     """
     counted = tenant.after
     if counted.oom_kills is None and tenant.ending is None and tenant.status == -9 and outside > 0:
@@ -42,7 +42,7 @@ def out_of_memory(tenant: Tenant, outside: int) -> Ending | None:
             f"It needed more than the {size} of its slice, and the kernel killed a process of it. "
             f"{_half_batch(tenant)}",
         )
-    # Page cache alone can also raise the peak so far.
+    # Page cache alone can also raise the peak that much.
     if counted.oom_events is None and peak_bytes >= NEAR_LIMIT * limit_bytes:
         return Ending(
             OWN,

@@ -47,7 +47,7 @@ _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.ben
 def needs_of(
     options: Options, machine: Machine, chosen: Chosen
 ) -> tuple[tuple[JobNeeds, ...], tuple[PlannedLaunch, ...]]:
-    """Return the missing needs of every chosen job, and the launches that can be started."""
+    """Return the needs of every chosen job, with the missing ones, and the launches that can be started."""
     needs: list[JobNeeds] = []
     every: list[PlannedLaunch] = []
     mixed = {label for mix in options.mixes for label in mix.labels}
@@ -122,7 +122,7 @@ def _decodes_images(folder: Path) -> bool:
 
 
 def imports_torch(launch: PlannedLaunch) -> bool:
-    """Whether one of its programs is a benchmark of ours; other programs' imports are unknown."""
+    """Return whether one of a launch's programs is a benchmark of ours; other programs' imports are unknown."""
     return any(task_of(program.command) for program in launch.programs)
 
 

@@ -123,7 +123,7 @@ class InPairs(Design):
         return Round(0, [Turn(ALL, room.everybody), *alone], room.tempo, counts=False)
 
     def _rounds(self, room: Room, opening: Round) -> Rounds:
-        """Yield rounds planned by the steps of each tenant alone: before GO tenants warmed up beside the other slot's.
+        """Yield rounds planned by the steps of each tenant alone: before GO it warmed up beside others in other slots.
 
         If the fewest rounds take more than the time left, the slowest tenants meet no other: they would cost the others
         their rounds.

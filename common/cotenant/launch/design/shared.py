@@ -237,7 +237,7 @@ class Design:
         return True
 
     def ratio(self, sums: Mapping[int, Sequence[BlockSum]], passed: Sequence[Passed]) -> DuetRatio | None:
-        """Return the ratio of B to A, by the kept observations of each tenant; None if there is none."""
+        """Return the ratio of B to A, by the kept observations of each tenant; None without a duet or its blocks."""
         return None
 
 
