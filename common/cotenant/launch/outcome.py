@@ -1,4 +1,4 @@
-"""Decides the ending of every tenant, from the runner's observations of it."""
+"""Decides the ending of every tenant, from the facts that the runner has about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_ENDS = "Its log ends: "
 _PORT_TAKEN = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
 _OTHER_PORT = "Its port was taken: give each user its own, by $MASTER_PORT or {user}, as in --port 2950{user}."
 _NODES = {EXIT_NOT_MET: "node_lost", EXIT_GONE_ON: "aborted"}
-"""The outcomes of a launch whose ranks on several nodes have not met."""
+"""The outcomes, by exit status, of ranks on several nodes that have not met, or that node 0 has gone on without."""
 # Python's message for a failed import at the top of a program, before it could send a message.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
@@ -46,7 +46,7 @@ class TenantResult:
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
     refused: bool = False
-    """Whether it ended before READY as programs do that refuse an argument: by a message, or with exit status 2."""
+    """True if it failed before READY but after its hello, or with exit status 2, as with a refused argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LaunchResult:
     `left_behind` names a slice or process that could not be removed at the end; `changes` are the differences of slices
     from their plan at the last DONE, or before the tenants' end. Both are usually empty. `killed_outside` counts the
     kernel's kills for memory outside of the slices. `work` are the readings of each tenant's processor time until
-    `stop_ns`, the time of STOP, 0 without one.
+    `stop_ns`, the time of the last DONE, 0 without one.
     """
 
     tenants: tuple[TenantResult, ...]
@@ -71,7 +71,7 @@ class LaunchResult:
     conducted: Conducted | None = None
     """Its blocks as they were carried out; None if it had none."""
     unconducted: str = ""
-    """Why it had no blocks although they were requested."""
+    """The reason why it had no blocks although they were requested."""
     went_on: WentOn | None = None
     """The turns alone at its end; None if it had none."""
     span: Span | None = None
@@ -134,7 +134,7 @@ def ending_of(tenant: Tenant, killed_outside: int) -> Ending:
 def _ending_of(tenant: Tenant, killed_outside: int) -> Ending:
     """Return the ending by the first of these that applies:
 
-    a kernel's kill for memory of one of its processes (after a data-loader worker's its parent may exit with 0), the
+    the kernel killed one of its processes for memory (the parent of a killed data-loader worker may exit with 0), the
     first reason that it reported or for which the runner killed it, its exit status, its losses.
     """
     if (memory := out_of_memory(tenant, killed_outside)) is not None:
@@ -186,8 +186,8 @@ def failure(tenant: Tenant, rank: Rank, said: FailedMessage) -> Ending:
 def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Ending | None:
     """Return why the end of one of several processes fails its tenant, or None.
 
-    None if it sent a record and succeeded, if it has reported a reason, or if its tenant already ends. An unknown
-    `status` is None. SIGTERM is no cause: a launcher ends the remaining processes by it.
+    It does not if the process sent a record and succeeded, has reported a reason, or its tenant already ends. An
+    unknown `status` is None. SIGTERM is no cause: a launcher ends the remaining processes by it.
     """
     if rank.phase is RankPhase.FAILED or tenant.is_killed:
         return None

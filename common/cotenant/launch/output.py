@@ -39,7 +39,7 @@ class Output:
     """The files of one suite, in a directory in which its tenants may also write.
 
     A file that a tenant put in place of ours is set aside. Records that the disk refuses are written into reserved
-    room, and `check` raises an error afterwards. All other methods raise CotenantError.
+    room, and `check` raises an error afterwards. The other methods that write raise CotenantError, except `keep`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,9 +74,8 @@ class Output:
         return kept
 
     def supersede(self, launch: Launched, records: Sequence[Record]) -> str:
-        """Set aside the records that do not count: of older launches by the journal, or of this one; say so.
-
-        What cannot be renamed stays, and readers take the newest launch.
+        """Set aside the records that do not count, of older launches in the journal or of this one; return a sentence
+        on that, "" without any. Records that cannot be renamed stay, and readers take the newest launch.
         """
         new = dict(zip(launch.records, records, strict=True))
         stems = {_stem(name) for name in new}

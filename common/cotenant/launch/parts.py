@@ -14,7 +14,7 @@ from cotenant.procfs import format_list
 
 
 def parts_of(result: LaunchResult, launch: PlannedLaunch) -> Iterator[tuple[LaunchResult, PlannedLaunch]]:
-    """Yield the launches for which a launch has records: itself, and one for each tenant that went on alone; or one for
+    """Yield each launch for which a launch has records: itself, and one for each tenant that went on alone; or one for
     each meeting of its tenants."""
     if (went_on := result.went_on) is not None:
         gos = {tenant: go.together for tenant, go in result.gos.items()}

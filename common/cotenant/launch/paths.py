@@ -150,7 +150,7 @@ def _open_up(top: Path) -> None:
 
 def _unlock(name: Path | str, parent: int | None = None) -> None:
     """Give its owner all rights on a directory. Raises OSError for another user's directory, and for a link."""
-    # O_PATH needs no right on it; and the descriptor stays on it, even if a tenant now puts a link in its place.
+    # O_PATH needs no right on the directory; the descriptor stays on it, even if a tenant now puts a link in its place.
     descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IRWXU)

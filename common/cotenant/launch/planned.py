@@ -57,7 +57,7 @@ class PlannedUser:
 class PlannedLaunch:
     """Users, and the design by which they run beside each other. All programs are the same, except in a `mix`.
 
-    A launch for a `baseline` has one user, as it is beside others; `stands_for` names the tenants whose baseline it is.
+    A launch for a `baseline` has one user, in its slice; `stands_for` names the tenants whose baseline it is.
     """
 
     label: str
@@ -72,7 +72,7 @@ class PlannedLaunch:
     goes_on: tuple[GoesOn, ...] = ()
     """The tenants that go on alone at its end, if it has no blocks."""
     is_part: bool = False
-    """Whether it is a meeting in a larger launch, whose records number its tenants by their places, as if launched
+    """True if it is a meeting in a larger launch: its records number its tenants by their places, as if launched
     separately."""
 
     @property
@@ -141,12 +141,12 @@ class PlannedLaunch:
 
     @property
     def solo(self) -> bool:
-        """Whether one tenant is launched alone."""
+        """True if one tenant is launched alone."""
         return self.baseline is not None
 
     @property
     def follows(self) -> bool | None:
-        """Whether another node keeps the record of a launch over several nodes; None on a single host."""
+        """True if another node keeps the record of a launch over several nodes; None on a single host."""
         return self.users[0].spec.follows
 
     @property

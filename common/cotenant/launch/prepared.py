@@ -28,7 +28,7 @@ class PreparedSuite:
     """Resolves options against a machine, without starting or making anything."""
 
     def __init__(self, options: Options, machine: Machine) -> None:
-        """Raises CotenantError for every fault that can be found before anything runs."""
+        """Resolve them. Raises CotenantError for every fault that can be found before anything runs."""
         self.options, self.machine, self.paths = options, machine, options.paths
         self._chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
         self.backend = self._chosen.backend
@@ -49,7 +49,7 @@ class PreparedSuite:
             begun(options, self.starts, self.backend.name, self.machine.hostname)
 
     def settle(self) -> None:
-        """Go where the backend needs us, for which this program may restart itself once. Raises IsolationError."""
+        """Move this process where the backend needs it, perhaps by restarting it once. Raises IsolationError."""
         self._chosen.settle()
 
     def check_room(self) -> None:
@@ -90,7 +90,8 @@ class PreparedSuite:
     def estimates_s(self) -> list[float | None]:
         """Return the estimated seconds of each launch; None if its job counts its own observations.
 
-        Timing this host takes half a second, which is saved for suites on processors of their own without a time limit.
+        Timing this host takes half a second, which is saved, with None for each launch, if there is no time limit, no
+        shared processor and no device.
         """
         if self.pace is None and not self._crowded and not self.machine.accelerators:
             return [None] * len(self.starts)

@@ -37,7 +37,7 @@ class Go:
     settle_ns: int = 0
     """Nanoseconds of unmeasured load before the first observation."""
     alone: int = 0
-    """The last observations, which are for a turn alone."""
+    """The number of last observations that are for a turn alone."""
 
     @property
     def together(self) -> Go:
@@ -77,7 +77,7 @@ _ALLOWED: dict[type[TenantMessage], tuple[RankPhase, ...]] = {
 
 @dataclass(slots=True)
 class Rank:
-    """One of a tenant's `world` processes, the number of them `elsewhere`, and its messages so far."""
+    """One of a tenant's `world` processes, `elsewhere` of which are on other hosts, and its messages so far."""
 
     link: Link
     number: int
@@ -94,11 +94,11 @@ class Rank:
     """The observations of ranks elsewhere, by their numbers."""
     record: dict[str, Any] | None = None
     rests: list[tuple[int, int]] = field(default_factory=list)
-    """The times from and until which it was frozen."""
+    """The spans in which it was frozen."""
     starts: int = 1
     """The starts so far of a program that is restarted."""
     late_ns: int = 0
-    """The longest time that an observation was unsent after its end, without rests."""
+    """The longest time for which an observation was unsent after its end, without rests."""
     _repeated: set[type[TenantMessage]] = field(default_factory=set)
     """The messages of an earlier start that this one has yet to repeat."""
     _sent_ns: int = 0
@@ -110,7 +110,7 @@ class Rank:
 
     @property
     def lives(self) -> bool:
-        """Whether it is one of several, and has not ended; a single process ends with its tenant."""
+        """True if it is one of several, and has not ended; a single process ends with its tenant."""
         return self.life is not None and not self.life.ended
 
     def has_come_to(self, phase: RankPhase) -> bool:
@@ -147,7 +147,7 @@ class Rank:
             self.link.send("enough")
 
     def take(self, message: TenantMessage) -> None:
-        """Keep a message after its hello. Raises ProtocolError for one that is not allowed at this point."""
+        """Take a message that follows the hello. Raises ProtocolError if it is not allowed at this point."""
         if type(message) in self._repeated:
             self._repeated.remove(type(message))
             if isinstance(message, ReadyMessage) and self.go is not None:

@@ -44,7 +44,7 @@ class Reaper:
         output: Directory,
         removal: Sequence[str] = (),
     ) -> None:
-        """`slices` is the backend's `location` of its slices; `removal` the line that removes containers, if any."""
+        """Note a run's parts: `slices` is the backend's `location`, `removal` the line that removes containers."""
         self._output = output.fileno()
         self._parts = {
             "run": run,

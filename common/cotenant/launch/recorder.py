@@ -48,7 +48,7 @@ class Recorder:
     def keep(
         self, launch: PlannedLaunch, result: LaunchResult, limits: Limits, tell: Callable[[str], None]
     ) -> list[Record]:
-        """Make, write and return a launch's records; tell which do not count any more. Raises CotenantError."""
+        """Make, write and return a launch's records; tell of records that no longer count. Raises CotenantError."""
         # Late imports, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
         from cotenant.launch.parts import parts_of
@@ -76,7 +76,7 @@ class Recorder:
         self._journal(Ended, interrupted=interrupted, host=self._suite.machine.hostname)
 
     def not_yet_alone(self, launch: PlannedLaunch) -> tuple[GoesOn, ...]:
-        """Return the tenants that go on alone at a launch's end: in a suite, one of each cell and kind of slice."""
+        """Return the tenants that go on alone at a launch's end, except kinds that the suite has measured alone."""
         kept = {(record.name, *record.stands_for) for record in self._records if record.solo and record.completed}
         names = {goer: launch.of_turn(goer).names for goer in launch.goes_on}
         return tuple(goer for goer in launch.goes_on if (*names[goer], *goer.stands_for) not in kept)

@@ -73,7 +73,7 @@ class _Launched:
         self.told = [told_of(tenant, result, launch.design.has_parts) for tenant in result.tenants]
         loads = [told.load for told in self.told if told.observations]
         # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from
-        # t0 on in whole observations, so that the first one that counts may begin one later than a neighbour's.
+        # t0 on in whole observations: the first one that counts may begin an observation later than a neighbour's.
         self._together = common_load(loads, _loaded_since(self.told[0].go, launch.sharers)) if loads else (0, 0)
         self._first_start_ns = min((start_ns for start_ns, _ in loads), default=0)
         self._meters = (

@@ -16,12 +16,12 @@ _CREDENTIALS = struct.Struct("3i")
 CONNECTIONS_A_TURN = 128
 HELLO_BYTES = 4096
 SPOKEN_BYTES = 64 << 20
-"""The most bytes that a process may send beside its observations; each message is a line of limited length."""
+"""The most bytes that a process may send without its observations; each message is a line of limited length."""
 OBSERVATION_BYTES = 1024
 
 
 class Claim(enum.Enum):
-    """How certain it is that a connection comes from the tenant's own process."""
+    """The certainty that a connection comes from the tenant's own process."""
 
     OWN = "own"
     UNPROVEN = "unproven"
@@ -99,7 +99,7 @@ class Link:
 
 
 class Listener:
-    """The socket with its path in one tenant's environment; other tenants' processes may also connect to it."""
+    """The socket whose path is in one tenant's environment; other tenants' processes may also connect to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

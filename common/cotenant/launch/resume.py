@@ -78,7 +78,7 @@ def earlier(options: Options, starts: Sequence[PlannedLaunch], backend: str, hos
 
 
 def repetitions_begun(options: Options, host: str) -> int:
-    """Return the number of a suite's repetitions that one run began: from the first on, each after the one before."""
+    """Return the number of a suite's repetitions that one run began: in order, each later than the one before."""
     journal, before = read_journal(options.paths.output), ""
     for number in range(options.repetitions):
         start = journal.last_start(options.suite.name, options.uid + number, host)
@@ -187,7 +187,7 @@ def _progress(journal: Journal, start: Started, starts: Sequence[PlannedLaunch],
 def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:
     """Rename the records that this repetition has written here since its start, except those in `kept`.
 
-    Another host's may be of a launch that has just ended, and whose line in the journal is to come.
+    Records of another host stay: their launch may have ended just now, with its line in the journal still to come.
     """
     aside = []
     for path in sorted(output.glob(f"*.R{start.uid}.D*.json")):
