@@ -71,7 +71,7 @@ class Options:
     paths: RunPaths
     uid: int = 0
     repetitions: int = 1
-    """How many times the suite runs, from `uid` on."""
+    """The number of times that the suite runs, with uids from `uid` on."""
     users: int | None = None
     slices: int | None = None
     share: ShareMode | None = None
@@ -105,7 +105,7 @@ class Options:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The words after `--`; in a duet its sides have them."""
+        """The words after `--`; in a duet, the words of both sides."""
         return self.extra if self.duet is None else (*self.duet.sides[0], BETWEEN, *self.duet.sides[1])
 
     def plan(self, machine: Machine) -> Plan:
@@ -216,7 +216,7 @@ class Resolver:
 
     @functools.cached_property
     def _in_memory(self) -> bool:
-        """Whether temporary files are in memory; computed once, since every mix needs it."""
+        """True if temporary files are in memory; computed once, since every mix needs it."""
         return is_in_memory(self._options.paths.temporary)
 
     @functools.cached_property
@@ -241,7 +241,7 @@ class Resolver:
 
     @functools.cached_property
     def _why_apart(self) -> str:
-        """Why pairs that should be measured by blocks are separate launches; "" if they meet in one."""
+        """The reason why pairs that should be measured by blocks are separate launches; "" if they meet in one."""
         options = self._options
         if options.baseline != "blocks":
             return ""
@@ -351,8 +351,8 @@ class Resolver:
         return PlannedLaunch(label, design, users, findings, timeout_s=longest_s or None)
 
     def _with_others(self, launch: PlannedLaunch) -> Iterator[PlannedLaunch]:
-        """Yield a launch, then with a whole baseline a launch of each of its tenants alone, so that the machine's state
-        is the same."""
+        """Yield a launch; for the baseline `whole`, right after it a launch of each of its tenants alone, so that the
+        machine's state is the same."""
         yield launch
         if self._options.baseline != "whole" or len(launch.users) < 2:
             return
@@ -386,7 +386,7 @@ class Resolver:
         follows = None if options.cluster is None else options.cluster.follows(cell.nodes)
         if follows:
             del environment[SOCKET_VARIABLE]
-        # Tenants of a design that needs blocks never all run at once.
+        # Tenants of a design that needs blocks never all run at once, so they warm up alone.
         environment |= {WARM_UP_VARIABLE: "alone"} if design.failure else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
@@ -402,7 +402,7 @@ class Resolver:
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
-    """Return the slices of `count` tenants, two of which meet at a time: each is like one of a pair's, with memory on
+    """Return the slices of `count` tenants, two of which meet at a time: each has a slot's processors, and memory on
     the nodes of both slots."""
     nodes = tuple(sorted({node for slot in slots for node in slot.nodes}))
     return tuple(
@@ -424,7 +424,7 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 
 
 def _check_labels(starts: Collection[PlannedLaunch]) -> None:
-    """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
+    """Raise CotenantError for a job named as another's tenant alone or in a mix: both would write the same files."""
     jobs = {launch.label for launch in starts if not launch.solo and not launch.mix}
     turns = (launch.of_turn(goer) for launch in starts for goer in launch.goes_on)
     for launch in chain(chain.from_iterable(launch.met for launch in starts), turns):

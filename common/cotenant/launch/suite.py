@@ -36,9 +36,9 @@ class SuiteResult:
     made: list[Record] = field(default_factory=list)
     """The records without those of a resumed repetition's earlier launches."""
     failed: bool = False
-    """Whether a launch failed, if another node keeps its record."""
+    """True if a launch failed whose record another node keeps."""
     finished: bool = False
-    """Whether a launch came to its end, so that `--resume` goes on after it."""
+    """True if a launch came to its end, so that `--resume` goes on after it."""
 
 
 @dataclass(slots=True)

@@ -61,7 +61,7 @@ class TenantSpec:
     foreign: Foreign | None = None
     """The program of `exec`, which does not know STOP."""
     follows: bool | None = None
-    """Whether rank 0 is on another of several nodes, so that this runner hears nothing; None on a single host."""
+    """True if rank 0 is on another of several nodes, so that this runner hears nothing; None on a single host."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Tenant:
     ending: Ending | None = None
     """The first known reason of its end; its exit status may give another."""
     patience: Patience | None = None
-    """How long it is waited for; None if only the launch's limits end it."""
+    """The moment until which it is waited for; None if only the launch's limits end it."""
     status: int | None = None
     """Its first process's exit status; None if it has not ended."""
     before: Counters = field(default_factory=Counters)
@@ -94,7 +94,7 @@ class Tenant:
 
     @property
     def alive(self) -> bool:
-        """Whether it is waited for: it has not ended, and is not known to be impossible to end."""
+        """True while it is waited for: it has not ended, and is not known to be impossible to end."""
         return self.phase < TenantPhase.ENDED
 
     @property
@@ -103,7 +103,7 @@ class Tenant:
 
     @property
     def lost(self) -> bool:
-        """Whether it will not finish: it has ended, it fails, or it is being killed."""
+        """True if it will not finish: it has ended, it fails, or it is being killed."""
         return self.is_killed or self.ending is not None
 
     @property
@@ -112,12 +112,12 @@ class Tenant:
 
     @property
     def several(self) -> bool:
-        """Whether it has several processes, which wait for each other."""
+        """True if it has several processes, which wait for each other."""
         return any(rank.world > 1 for rank in self.ranks.values())
 
     @property
     def returns(self) -> bool:
-        """Whether its program is restarted when it ends before it is measured."""
+        """True if its program is restarted when it ends before it is measured."""
         return self.spec.foreign is not None and self.spec.foreign.again
 
     def all_ranks(self, phase: RankPhase) -> bool:
@@ -149,7 +149,7 @@ class Tenant:
             return rank
         if rank is not None:
             raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
-        # A tenant of one process ends with it, which the pidfd of our own child shows.
+        # A tenant of one process ends with that process, which the pidfd of our own child shows.
         life = Life.of(link.peer) if world > 1 else None
         link.joined = True
         rank = self.ranks[number] = Rank(link, number, world, life, elsewhere, starts=hello.start)
@@ -175,7 +175,7 @@ class Tenant:
             signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill all its processes, also one that is not in its slice yet, and a child without our marker.
+        """Kill all its processes, including one that is not in its slice yet, and a child without our marker.
 
         Raises NotIsolatedError.
         """
@@ -200,7 +200,7 @@ class Tenant:
         return ""
 
     def give_up(self, why: str) -> None:
-        """Wait for it no longer."""
+        """Stop waiting for it; `why` says why it cannot be ended."""
         self.phase = TenantPhase.ENDED
         self.ending = self.ending or Ending("failed", f"It could not be ended: {why}.")
 
@@ -260,8 +260,8 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: D
 
 
 def _may_follow(link: Link, rank: Rank) -> bool:
-    """Whether a process may replace a rank's own: this one has ended, is not measured yet, and was no better known to
-    be the tenant's. A child that the ended process has forked may still hold its connection."""
+    """Return whether a process may replace a rank's own: that has ended, is the only rank and not measured yet, and
+    both are equally certain to be the tenant's. A child that it has forked may still hold its connection."""
     process = process_of(rank.link.peer)
     lives = rank.link.open and (not rank.link.peer or (process is not None and process.state not in "ZX"))
     return not lives and rank.phase < RankPhase.DONE and rank.world == 1 and link.claim is rank.link.claim
@@ -273,7 +273,7 @@ def ranks_of(tenants: Iterable[Tenant]) -> list[Rank]:
 
 
 def say_enough(tenants: Iterable[Tenant]) -> None:
-    """Let these tenants end their observations. A tenant of several ranks is not told: another observation on some of
+    """Let these tenants end their observations. A tenant of several ranks is not told: one more observation on some of
     its ranks would hang their collectives."""
     for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
         rank.say_enough()
@@ -310,7 +310,7 @@ def held_up(tenant: Tenant) -> str:
 
 
 def _rank_logs(log: Path, logs: Directory) -> list[str]:
-    """Return the logs left by ranks in an earlier repetition with the same number."""
+    """Return the names of the logs of a tenant's ranks, perhaps from an earlier repetition of the same number."""
     beginning, _, end = rank_log(log, 1).name.rpartition("1")
     return [name for name in logs.names() if name.startswith(beginning) and name.endswith(end)]
 

@@ -16,7 +16,7 @@ from cotenant.launch.rank import RankPhase
 from cotenant.launch.tenant import Tenant
 
 TURN_S = 60.0
-"""Seconds after which a turn ends, also without the tenant's word, and the next tenant's begins."""
+"""Seconds after which a turn ends, even if the tenant has not ended it, and the next tenant's begins."""
 
 
 @dataclass(slots=True)
@@ -43,12 +43,12 @@ class Turns:
         self.look()
 
     def over(self, tenant: Tenant) -> None:
-        """Note that a tenant's turn is over, even if it was lost before."""
+        """Note that a tenant has ended its turn, even if TURN_S ended it before."""
         self._turns[tenant.index] = _Turn("over")
         self.look()
 
     def look(self) -> None:
-        """Pass on turns that have ended, also by the tenant's death or by TURN_S."""
+        """Give the next turn once one has ended by the tenant's message, its death or TURN_S."""
         for tenants in self._by_place():
             self._look(tenants)
 

@@ -1,4 +1,4 @@
-"""The reason why a program of `exec` is not ready: the observations of it, and the flags that count it."""
+"""The reason why a program of `exec` is not ready: its processor time, its output, and the flags that count it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAYS = (
 
 
 def unready(tenant: Tenant) -> str:
-    """Return the observations of a program that has made no known step, and a remedy; "" for other tenants."""
+    """Return sentences on a program of `exec` that has made no known step, with a remedy; "" for other tenants."""
     foreign = tenant.spec.foreign
     if foreign is None or tenant.joined:
         return ""

@@ -12,8 +12,8 @@ from cotenant.stats.tenants import Reading
 
 LEAST_GAP_NS = 100_000_000
 MOST_SHARE = 0.001
-"""Share of one processor: a tenth of the runner's limit. If a reading costs more than 0.1 ms, they become rarer, and
-so do searches for new processes of slices that do not count."""
+"""Share of one processor: a tenth of the runner's limit. If a reading costs more than 0.1 ms, readings become rarer,
+and so do searches for new processes of slices that do not count."""
 
 
 class WorkReadings:
