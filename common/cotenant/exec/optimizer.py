@@ -61,8 +61,8 @@ class Optimizers:
         self._steps.step(items)
 
     def _takes(self, optimizer: Any) -> bool:
-        """Return whether an optimizer becomes the reported one, as it makes the first step of all, or as the reported
-        one is gone, such as when another model follows. Count its step among the others' if not."""
+        """Return whether an optimizer becomes the reported one: it makes the first step of all, or the reported one is
+        gone, as when another model follows. Else count its step."""
         if self._steps is None:
             self._begin(optimizer)
         elif self._first() is None:

@@ -75,8 +75,7 @@ class Settings:
             (Path(self.directory) / FINISHED).touch()
 
     def starts_again(self) -> bool:
-        """Return whether a program that has ended is to be started again; if so, begin the next start, whose first
-        process may claim the count."""
+        """Return whether an ended program is to be started again; if so, count that start and lift the claim."""
         counted = self.claimed() or self.start > 1
         if not self.again or not counted or (Path(self.directory) / FINISHED).exists():
             return False

@@ -53,7 +53,7 @@ class Steps:
 
     @property
     def over(self) -> bool:
-        """True once the program's record, or its failure, is handed over."""
+        """True once the program's record or failure is sent."""
         return self._meter.phase == OVER
 
     def ended(self, by_exception: bool = False) -> None:
@@ -103,7 +103,7 @@ class Steps:
             yield
 
     def _warm_up(self) -> Generator[None, float, tuple[list[int], float]]:
-        """Warm up for some steps; return the nanoseconds of each, and the items of all."""
+        """Warm up; return the nanoseconds of each step, and the items of all."""
         times_ns: list[int] = []
         credited = 0.0
         # A turn would delay only the reader of a program's lines, while the program itself goes on.

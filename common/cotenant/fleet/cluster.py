@@ -26,10 +26,7 @@ class RayCluster:
     """
 
     def __init__(self, address: str) -> None:
-        """Connect, and start the actors.
-
-        Raises CotenantError without Ray, without a cluster at the address, or if no node answers.
-        """
+        """Connect, and start the actors. Raises CotenantError without Ray, cluster or answering node."""
         self._ray = ray = _ray(address)
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -57,8 +54,8 @@ class RayCluster:
         return str(self._taken(self._actors[name].start.remote(str(folder), tuple(words), variables, dict(files))))
 
     def news(self, names: frozenset[str]) -> Iterator[tuple[str, News | str]]:
-        """Yield each of these nodes that has news, with the news or, if it is lost, the reason; after some seconds
-        without news, nothing."""
+        """Yield each of these nodes that has news, with the news or, if it is lost, the reason; return after some
+        seconds without."""
         waiting = set(self._asked.values())
         self._asked |= {self._actors[name].news.remote(WAIT_S): name for name in names - waiting}
         self._ray.wait(list(self._asked), num_returns=1, timeout=2 * WAIT_S)
@@ -117,7 +114,7 @@ def _named(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the line of one of Ray's long errors that names a node or a death, else its first line."""
+    """Return the line of Ray's long error that names a node or a death, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = next((line for line in lines if "node" in line.lower() or "died" in line.lower()), "")
     return (cause or (lines[0] if lines else type(error).__name__))[:200]

@@ -140,18 +140,18 @@ class DistributedJob:
             self._status = self._status or status
 
     def _news_of(self, log: str, whole: bool) -> bytes:
-        """Return node 0's lines that were not shown yet, of the `whole` text an unfinished one, too; the directory of
-        the records here replaces the node's own."""
+        """Return node 0's lines not shown yet, an unfinished one only if `whole`; the records' directory here replaces
+        the node's."""
         text, begin = self._logs[self._names[0]].get(log, b""), self._shown[log]
         end = self._shown[log] = len(text) if whole else max(begin, text.rfind(b"\n") + 1)
         lines = text[begin:end].decode(errors="surrogateescape")
-        # The logs of tenants stay on the node, and so do their paths.
+        # Tenants' logs stay on the node.
         for written in (shlex.quote, str):
             place, output = written(str(self._folder / "output")), written(str(self._plan.output))
             lines = output.join(re.split(f"{re.escape(place)}(?!/logs)", lines))
         return lines.encode(errors="surrogateescape")
 
     def _fail(self, name: str, end: str, status: int) -> None:
-        """Tell of a node's failure. The first one decides the exit status: others follow from it."""
+        """Tell of a node's failure; the first decides the exit status."""
         self._tell(f"Node {self._names.index(name)} ({name}){end}")
         self._status = self._status or status

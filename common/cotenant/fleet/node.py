@@ -59,7 +59,6 @@ class NodeRunner:
         return ""
 
     def free_port(self) -> int:
-        """Return a free port."""
         for port in random.sample(PORTS, len(PORTS)):
             with contextlib.suppress(OSError):
                 socket.create_server(("", port)).close()

@@ -35,8 +35,8 @@ class Cluster:
         return endpoint(self.host, self.port)
 
     def follows(self, nodes: int) -> bool | None:
-        """Return whether this node follows node 0 in a launch on the first `nodes` nodes (0: all), False on node 0
-        itself; None if such a launch has one node, or leaves this one out."""
+        """Return whether this node follows node 0 in a launch on the first `nodes` (0: all), which node 0 does not;
+        None if such a launch has one node, or leaves this one out."""
         return None if nodes == 1 or 0 < nodes <= self.node else self.node > 0
 
 
@@ -54,7 +54,7 @@ def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) ->
     """Return the launcher: the flag's, else the one that the other flags and the environment imply; a single host is
     `local`.
 
-    Raises CotenantError if it cannot be used here, or other flags contradict it.
+    Raises CotenantError if it cannot be used here, or with these flags.
     """
     launcher = flags.launcher
     if launcher == "auto":

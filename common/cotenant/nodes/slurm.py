@@ -11,7 +11,7 @@ from typing import Any
 from cotenant.errors import CotenantError
 
 FIRST_PORT, PORTS = 20000, 12000
-"""Below the ports that kernels assign (32768 on). Jobs of one node have different numbers, and so different ports."""
+"""Below the ports that kernels assign (32768 on). Jobs of one node have different numbers, and so mostly different ports."""
 INTERACTIVE = "4294967290"
 """The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP), which is no srun task."""
 PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
@@ -41,7 +41,7 @@ def in_step(environ: Mapping[str, str]) -> bool:
 
 
 def nodes_of(environ: Mapping[str, str]) -> int:
-    """Return the number of nodes of the step, or of the job outside of a step; 0 outside of a job."""
+    """Return the number of nodes of the step, outside of one of the job; 0 without a job."""
     if not in_job(environ):
         return 0
     return _step_nodes(environ) or int(environ.get("SLURM_JOB_NUM_NODES") or "1")
@@ -93,7 +93,7 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
     if srun is None:
         raise CotenantError("There is no srun on PATH.", "Add Slurm's folder to it.")
     nodes = nodes_of(environ)
-    # Each node's single task gets everything that the job has there; a task that fails does not end the others.
+    # A node's single task gets everything of the job; a failed task does not end the others.
     words = [
         srun,
         f"--nodes={nodes}",

@@ -107,7 +107,7 @@ class Rendezvous:
     def observation(self, **fields: Any) -> None:
         """Report one observation: index, start_ns, end_ns, items, data_wait_ns; times of `time.perf_counter_ns`.
 
-        Observations shorter than 50 ms are sent together: every 50 ms, and before the next message.
+        Observations below 50 ms are sent together, every 50 ms, and before the next message.
         """
         self._unsent.append(fields)
         if fields["end_ns"] - self._sent_ns >= SEND_EVERY_NS:
@@ -148,7 +148,7 @@ class Rendezvous:
         self._say("failed", outcome=outcome, message=message)
 
     def close(self) -> None:
-        """Close the connection; a process that ends need not do it."""
+        """Close the connection, as a process's end does."""
         self._socket.close()
 
     def _say(self, kind: str, **fields: Any) -> None:

@@ -2,8 +2,8 @@
 
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`, and `elsewhere` for ranks on other
 hosts; the runner says `go`, `enough` and `stop`, and `refused` if the rank is already taken.
-A tenant's `turn` asks for a turn on the device, and the runner's gives it; a tenant's `turned` ends it, and the
-runner's says that all have had theirs. launch/inbox.py has the fields, and decodes and checks tenants' messages.
+A tenant's `turn` asks for a turn on the device, the runner's gives it; a tenant's `turned` ends it, the runner's says
+that all have had theirs. launch/inbox.py has the fields, and decodes and checks tenants' messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOCKET_VARIABLE = "COTENANT_SOCKET"
 TENANT_VARIABLE = "COTENANT_TENANT"
 RUN_VARIABLE = "COTENANT_RUN"
 REAPER_VARIABLE = "COTENANT_REAPER"
-"""The run that a reaper clears up after; RUN_VARIABLE names the run with which a process has to end."""
+"""The run that a reaper guards; RUN_VARIABLE names the run with which a process ends."""
 RANKS_VARIABLE = "COTENANT_RANKS"
 LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
@@ -40,7 +40,7 @@ class ProtocolError(ValueError):
     """A line that is no message of this protocol, or a message that has no meaning at this point."""
 
 
-@dataclass(frozen=True)  # Without slots, which Python 3.8 lacks: its programs use this class, too.
+@dataclass(frozen=True)  # Without slots: programs of Python 3.8 use this class, too.
 class Message:
     """One message of the runner, decoded."""
 
