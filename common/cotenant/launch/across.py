@@ -35,11 +35,11 @@ def waiting_s(starts: Sequence[PlannedLaunch], launch: PlannedLaunch, limits: Li
 def node_variable(suite: PreparedSuite, launch: PlannedLaunch, ready_s: float, wait_s: float) -> Variables:
     """Return a function that makes the variable for the ranks of a tenant, once its slice has been read back.
 
-    All ranks have to be READY within `ready_s`; a node other than node 0 waits up to `wait_s` for node 0.
+    All ranks have to be READY within `ready_s`; other nodes wait up to `wait_s` for node 0.
     """
     cluster, options = suite.options.cluster, suite.options
     assert cluster is not None
-    # The conditions of --resume without the slices, which are each host's own.
+    # The conditions of --resume, except for each host's slices.
     conditions = conditions_of(options, suite.starts, "") | {"--uid": str(options.uid)}
     del conditions["the slices"]
     keys = [start.key for start in suite.starts]

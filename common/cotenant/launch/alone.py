@@ -27,11 +27,11 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
 """Seconds that the observations of a turn alone last, and the most seconds if an interval needs more of them."""
 LEAST_OBSERVATIONS = 2
-"""A turn has this many even if they are long: a single one does not show whether another would agree."""
+"""It holds even if they are long: a single one does not show whether another would agree."""
 LEAVING_S = 5.0
 """The seconds within which tenants usually leave after STOP."""
 RECENT = 9
-"""The number of last observations beside the others by which the length of one is estimated."""
+"""The number of last observations together that tell the length of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class AloneTurns:
     """
 
     def __init__(self, goers: Sequence[Tenant], others: Sequence[Tenant], left_s: float) -> None:
-        """Hold the tenants that go on; `left_s` are the seconds that the launch may still take."""
+        """Freeze the tenants that go on; the launch may still take `left_s` seconds."""
         self.together_ns = self._looked_ns = time.perf_counter_ns()
         self._leaving = [*others]
         self._waiting: list[Tenant] = []
@@ -192,8 +192,8 @@ class AloneTurns:
         return [row for row in tenant.ranks[0].observations if row.start_ns >= self._from_ns]
 
     def _is_enough(self, tenant: Tenant, now_ns: int) -> bool:
-        """Return whether its observations alone last two seconds and suffice for an interval; or ten seconds have
-        passed and there are two; or the launch's time is over."""
+        """Return whether its observations alone last two seconds and suffice for an interval, or ten seconds have
+        passed with two of them, or the time is over."""
         rows = self._made_alone(tenant)
         lasting_s = sum(row.took_ns for row in rows) / 1e9
         filled = len(rows) >= INTERVAL_OBSERVATIONS and lasting_s >= QUICK_KEPT_S

@@ -100,7 +100,7 @@ class CapacityRun:
 
     @property
     def _allowed(self) -> int:
-        """The most users to try, however many memory holds: a multiple of `step`, so that slices have equally many."""
+        """The most users to try, however many memory holds: a multiple of `step`."""
         step = self.launches.step
         return min(self.most or MOST_USERS, MOST_USERS) // step * step
 

@@ -33,7 +33,7 @@ class Conducted:
 
     `complete` says whether it made all planned rounds. `spent` is by tenant, then by kind of block and the tenants that
     ran, and empty if processor time is not counted. `unheld` counts how often each tenant was not frozen in time.
-    `residents` is the number of all tenants, `members` are the tenants whose meeting is evaluated.
+    `residents` counts all tenants; the meeting of `members` is evaluated.
     """
 
     held_by: str
@@ -78,8 +78,8 @@ class Conductor:
         numbers: Mapping[int, int] | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """Begin the first block at `t0_ns`. `count` returns the processor time in ns of each tenant whose time is
-        counted; `numbers` are the steps in an observation of each."""
+        """Begin the first block at `t0_ns`. `count` returns each counted tenant's processor time in ns; `numbers` are
+        the steps in an observation of each."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
         self._slots = slots
         self._at = dict.fromkeys(self._tenants, HOME)
@@ -130,7 +130,7 @@ class Conductor:
 
     def _cross(self, block: Block) -> None:
         began_ns = time.process_time_ns()
-        # The design sees the block that ends now, and may take time to decide before the border.
+        # The design sees the block that ends now, and may compute before the border.
         self.conducted.passed.append(self._passed(block))
         following = self._following()
         self.conducted.passed[-1] = passed = self._passed(block)

@@ -65,7 +65,7 @@ class Pace:
     """Shares the time of a suite among its launches: each measures as long as usual, or less if time is short."""
 
     def __init__(self, within_s: float, times: float, clock_s: Callable[[], float] = time.monotonic) -> None:
-        """Begin the `within_s` seconds of a suite; `times` is the result of `slowness`."""
+        """Begin a suite's time; `times` is the result of `slowness`."""
         self._times, self._clock_s = times, clock_s
         self._until_s = clock_s() + within_s - KEPT_BACK_S
         self._estimated_s = self._taken_s = 0.0
@@ -80,7 +80,7 @@ class Pace:
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
     def took(self, launch: PlannedLaunch, seconds: float) -> None:
-        """Learn the seconds that a launch took without the measured ones."""
+        """Learn a launch's seconds without the measured ones."""
         self._estimated_s += starting_s(launch, self._times)
         self._taken_s += seconds
 

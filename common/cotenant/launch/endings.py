@@ -23,8 +23,9 @@ MEASURED = Ending("completed", "")
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The moment, in seconds of the monotonic clock, until which a tenant is waited for; then it is killed with this
-    ending. Without an ending it is a program that does not know STOP, and it is asked to end then.
+    """The moment of the monotonic clock until which a tenant is waited for; then it is killed with this ending.
+
+    Without an ending it is a program that does not know STOP, and is asked to end.
     """
 
     until_s: float

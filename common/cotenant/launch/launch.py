@@ -186,7 +186,7 @@ class Launch:
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
             if self._load is not None:
-                # After GO only a program that is restarted may join.
+                # After GO only a restarted program may join.
                 for tenant in filter(attrgetter("returns"), self._tenants):
                     self._connections.accept(tenant, awaited=self._phase is Phase.STOP)
             if self._load is not None and self._phase is Phase.LOAD:
@@ -440,7 +440,7 @@ class Launch:
     def _are_interrupted(self, tenant: Tenant) -> bool:
         """Return whether a signal came to us, too: batch systems signal all processes of a job, in any order.
 
-        If this tenant is the first to end, wait up to SIGNAL_WAIT_S for that signal.
+        If this tenant is the first to end, wait for the signal.
         """
         is_first = all(other.alive for other in self._tenants if other is not tenant)
         until_s = time.monotonic() + (SIGNAL_WAIT_S if is_first else 0.0)

@@ -33,7 +33,7 @@ class Launcher:
     observer: Observer
 
     def measure(self, planned: PlannedLaunch, limits: Limits) -> LaunchResult:
-        """Launch the tenants; the meters also cover the time before and after.
+        """Launch the tenants; the host's counts cover the time before GO and after STOP, too.
 
         Raises IsolationError.
         """

@@ -22,7 +22,7 @@ ASKED_LIMIT_S = 10.0
 UNSAID_OBSERVATION_NS = 200_000_000
 """The approximate length of an observation if neither a flag nor the program gives a number of batches."""
 NAMING_S = 15.0
-"""Seconds beyond the limit, so that ranks of several nodes can name the unready one before the runner ends all."""
+"""Seconds beyond the limit, in which ranks of several nodes name the unready one before the runner ends all."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
 """It is short, as the other ranks only wait for the failed one: no result is lost when they are killed."""

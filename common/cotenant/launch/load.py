@@ -109,7 +109,7 @@ class Enough:
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
         self._goers = {tenant: go.together.given.repeat for tenant, go in gos.items() if go.alone}
-        """The number of observations that each tenant that goes on alone makes beside the others."""
+        """The number of observations together of each tenant that goes on alone."""
         start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
         self._spent_ns = self._latest_ns = None
         if limits.budget_s is not None:

@@ -1,4 +1,4 @@
-"""Decides the ending of every tenant, from the facts that the runner has about it."""
+"""Decides the ending of every tenant, from the runner's facts about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_ENDS = "Its log ends: "
 _PORT_TAKEN = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
 _OTHER_PORT = "Its port was taken: give each user its own, by $MASTER_PORT or {user}, as in --port 2950{user}."
 _NODES = {EXIT_NOT_MET: "node_lost", EXIT_GONE_ON: "aborted"}
-"""The outcomes, by exit status, of ranks on several nodes that have not met, or that node 0 has gone on without."""
+"""The outcomes, by exit status, of ranks that other nodes have not met, or have gone on without."""
 # Python's message for a failed import at the top of a program, before it could send a message.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 

@@ -74,8 +74,8 @@ class Output:
         return kept
 
     def supersede(self, launch: Launched, records: Sequence[Record]) -> str:
-        """Set aside the records that do not count, of older launches in the journal or of this one; return a sentence
-        on that, "" without any. Records that cannot be renamed stay, and readers take the newest launch.
+        """Set aside the records that do not count, of the journal's older launches or of this one; return a sentence
+        on that. Records that cannot be renamed stay: readers take the newest launch.
         """
         new = dict(zip(launch.records, records, strict=True))
         stems = {_stem(name) for name in new}
@@ -103,11 +103,9 @@ class Output:
             return None
 
     def journal(self, entry: Entry) -> None:
-        """Append an entry to the journal."""
         self._known = self._do(partial(append, self.directory, entry))
 
     def summary(self, line: str) -> None:
-        """Append a line to the summary."""
         self._do(partial(append_summary, self.directory, line))
 
     def logs(self) -> Directory:

@@ -90,8 +90,7 @@ class PreparedSuite:
     def estimates_s(self) -> list[float | None]:
         """Return the estimated seconds of each launch; None if its job counts its own observations.
 
-        Timing this host takes half a second, which is saved, with None for each launch, if there is no time limit, no
-        shared processor and no device.
+        All are None without a time limit, shared processors and devices: timing this host takes half a second.
         """
         if self.pace is None and not self._crowded and not self.machine.accelerators:
             return [None] * len(self.starts)

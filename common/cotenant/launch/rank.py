@@ -77,7 +77,7 @@ _ALLOWED: dict[type[TenantMessage], tuple[RankPhase, ...]] = {
 
 @dataclass(slots=True)
 class Rank:
-    """One of a tenant's `world` processes, `elsewhere` of which are on other hosts, and its messages so far."""
+    """One of a tenant's `world` processes, `elsewhere` of them on other hosts, and its messages so far."""
 
     link: Link
     number: int

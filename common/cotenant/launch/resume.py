@@ -99,7 +99,7 @@ def begun(options: Options, starts: Sequence[PlannedLaunch], backend: str, host:
 
 
 def conditions_of(options: Options, starts: Sequence[PlannedLaunch], backend: str) -> dict[str, str]:
-    """Return the conditions that decide how a launch runs, by the words that users know."""
+    """Return the conditions that decide how a launch runs, under names that users know."""
     work = [
         [start.key, *(part for program in programs for part in _work_of(program))]
         for start in starts
@@ -152,7 +152,6 @@ def _work_of(program: Program) -> list[object]:
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
     other = [
-        # Short values are shown.
         name if old is None or max(len(old), len(value)) > SHOWN else f"{name} ({old}, now {value})"
         for name, value in today.items()
         if (old := before.get(name)) != value

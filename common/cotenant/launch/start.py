@@ -71,7 +71,7 @@ class Options:
     paths: RunPaths
     uid: int = 0
     repetitions: int = 1
-    """The number of times that the suite runs, with uids from `uid` on."""
+    """The number of runs of the suite, from `uid` on."""
     users: int | None = None
     slices: int | None = None
     share: ShareMode | None = None
@@ -386,7 +386,7 @@ class Resolver:
         follows = None if options.cluster is None else options.cluster.follows(cell.nodes)
         if follows:
             del environment[SOCKET_VARIABLE]
-        # Tenants of a design that needs blocks never all run at once, so they warm up alone.
+        # Tenants of a design that needs blocks never all run at once.
         environment |= {WARM_UP_VARIABLE: "alone"} if design.failure else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:

@@ -34,7 +34,7 @@ class SuiteResult:
     records: list[Record] = field(default_factory=list)
     interrupted: str | None = None
     made: list[Record] = field(default_factory=list)
-    """The records without those of a resumed repetition's earlier launches."""
+    """The records of the launches made now, without the ones that `--resume` has read."""
     failed: bool = False
     """True if a launch failed whose record another node keeps."""
     finished: bool = False

@@ -200,7 +200,7 @@ class Tenant:
         return ""
 
     def give_up(self, why: str) -> None:
-        """Stop waiting for it; `why` says why it cannot be ended."""
+        """Stop waiting for it: it cannot be ended."""
         self.phase = TenantPhase.ENDED
         self.ending = self.ending or Ending("failed", f"It could not be ended: {why}.")
 
@@ -310,7 +310,7 @@ def held_up(tenant: Tenant) -> str:
 
 
 def _rank_logs(log: Path, logs: Directory) -> list[str]:
-    """Return the names of the logs of a tenant's ranks, perhaps from an earlier repetition of the same number."""
+    """Return the names of logs of a tenant's ranks, perhaps from an earlier repetition."""
     beginning, _, end = rank_log(log, 1).name.rpartition("1")
     return [name for name in logs.names() if name.startswith(beginning) and name.endswith(end)]
 

@@ -63,7 +63,7 @@ class Told:
 
 
 def placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
-    """Return the observations, each with its place among the blocks."""
+    """Return the observations, each with its place."""
     spans = [(made.start_ns, made.end_ns) for made in observations]
     found = places(spans, conducted.passed, tenant, conducted.members)
     return [

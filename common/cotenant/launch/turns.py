@@ -21,7 +21,7 @@ TURN_S = 60.0
 
 @dataclass(slots=True)
 class _Turn:
-    """The state of a tenant's turn: it `waits`, `has` it since `since_s`, it is `over`, or it is `released`."""
+    """The state of a turn: its tenant `waits`, or `has` it since `since_s`; it is `over`; its tenant is `released`."""
 
     state: Literal["waits", "has", "over", "released"] = "waits"
     since_s: float = 0.0

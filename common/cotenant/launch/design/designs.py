@@ -38,7 +38,7 @@ PAIRED = 0.9
 DUET_BUDGET_NS, MOST_DUET_NS = 8_000_000_000, 60_000_000_000
 """The default time of a duet, and the time that it may take if the fewest rounds do not fit the default."""
 LEAST_DUET_ROUNDS = 4
-"""A duet's interval is computed over several launches, so that each needs few rounds."""
+"""These suffice, as a duet's interval is computed over several launches."""
 MOST_DUET_ROUNDS = 2000
 """Some forty minutes: a difference that needs more rounds is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5
@@ -123,7 +123,7 @@ class InPairs(Design):
         return Round(0, [Turn(ALL, room.everybody), *alone], room.tempo, counts=False)
 
     def _rounds(self, room: Room, opening: Round) -> Rounds:
-        """Yield rounds planned by the steps of each tenant alone: before GO it warmed up beside others in other slots.
+        """Yield rounds planned by the steps of each tenant alone: it warmed up beside others in other slots.
 
         If the fewest rounds take more than the time left, the slowest tenants meet no other: they would cost the others
         their rounds.

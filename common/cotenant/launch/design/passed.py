@@ -72,8 +72,8 @@ def places(
     """Return the place of each observation of a tenant, in order of time; `spans` are their starts and ends.
 
     Observations between the time left out and a block's end are kept, except in void blocks, and in rounds in which
-    the tenant was still warming up (`warmed_up`). `members` are the tenants whose meeting counts: places are only
-    their common blocks, for each the nearest block of the tenant alone, and the turns of a duet.
+    the tenant was still warming up (`warmed_up`). Places are only the common blocks of `members`, for each the nearest
+    block of the tenant alone, and the turns of a duet.
     """
     counting = {*_beside(passed, tenant, members)}
     windows = [

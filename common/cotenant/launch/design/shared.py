@@ -91,8 +91,7 @@ class Tempo:
         return sum(self.lasting_ns(turn, before.awake) for before, turn in pairs)
 
     def timed(self, seen: SeenSoFar, usual: Mapping[int, int] | None = None) -> Tempo:
-        """Return the tempo with the step times seen of tenants alone; other tenants have the `usual` ones, or keep
-        theirs."""
+        """Return the tempo with the step times seen of tenants alone; others have the `usual` ones, or keep theirs."""
         return replace(self, steps_ns={**(usual or self.steps_ns), **seen.steps_alone_ns()})
 
     def _step_ns(self, awake: Collection[int]) -> int:
@@ -229,7 +228,7 @@ class Design:
         return f"{launch}.x{len(cells)}"
 
     def place(self, tenant: int) -> DuetPlace | None:
-        """Return a tenant's place in a duet; None in another design."""
+        """Return a tenant's place in a duet, else None."""
         return None
 
     def are_beside(self, tenant: int, other: int) -> bool:
@@ -237,7 +236,7 @@ class Design:
         return True
 
     def ratio(self, sums: Mapping[int, Sequence[BlockSum]], passed: Sequence[Passed]) -> DuetRatio | None:
-        """Return the ratio of B to A, by the kept observations of each tenant; None without a duet or its blocks."""
+        """Return B over A, by each tenant's kept observations; None without a duet or its blocks."""
         return None
 
 
