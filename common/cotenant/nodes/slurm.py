@@ -11,7 +11,7 @@ from typing import Any
 from cotenant.errors import CotenantError
 
 FIRST_PORT, PORTS = 20000, 12000
-"""Below the ports that kernels assign (32768 on). Jobs of one node have different numbers, and so mostly different ports."""
+"""Below the ports that kernels assign (32768 on). Numbers of jobs on one node differ, and so do most of their ports."""
 INTERACTIVE = "4294967290"
 """The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP), which is no srun task."""
 PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
