@@ -13,17 +13,17 @@ from cotenant.isolation.cores import Core, Cpus, Level, mixtures, node_of, packa
 from cotenant.machine.topology import Processor
 
 _WORTH = 8
-"""For one node, whole cores or one mixture of them, a tenant gives up at most one in this many processors."""
+"""For one node or socket, whole cores or one mixture of them, a tenant gives up at most one in this many processors."""
 _WORTH_ALIKE = 4
-"""The same if only the mixture is gained: tenants on unlike cores cannot be compared at all."""
+"""The same if the mixture is gained: tenants on unlike cores cannot be compared at all."""
 
 
 def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Cpus]:
-    """Return the processors of each tenant, equally many; `wanted` has the preferred node of each.
+    """Return equally many processors for each tenant; `wanted` has each tenant's preferred node.
 
     At most `limit` are assigned and at least one to each tenant: the caller ensures `len(wanted) <= limit`. Each tenant
-    gets as many as fit, or a few less (1/8) if that puts each tenant on one node or socket, or on whole cores, or all
-    on the same mixture of cores; for the mixture alone even less (1/4).
+    gets as many as fit, or up to 1/8 fewer if that puts each tenant on one node or socket, or on whole cores, or all
+    on the same mixture of cores; for the mixture up to 1/4 fewer.
     """
     assert 1 <= len(wanted) <= limit <= len(processors)
     views = views_of(processors)
@@ -54,7 +54,7 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
 
 
 class Merit(NamedTuple):
-    """The merits of an assignment, the weightiest first: `near` one node each, `together` on one socket each."""
+    """The merits of an assignment, the weightiest first; `near`: each tenant has one node, `together`: one socket."""
 
     near: bool
     whole: bool
@@ -71,11 +71,11 @@ def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole:
 
 
 Held = Counter[frozenset[tuple[str, int]]]
-"""The number of groups for each set of counts of processors by kind."""
+"""The number of groups that hold each set of (kind, number of processors)."""
 
 
 class Hope:
-    """The best merit that an assignment of a size can have, by counting alone: the impossible is never searched for."""
+    """Counts the best merit that an assignment of a size can have, so that no impossible one is searched for."""
 
     def __init__(self, processors: Sequence[Processor], cores: Sequence[Core], tenants: int) -> None:
         self._tenants = tenants
@@ -86,7 +86,7 @@ class Hope:
         self._mixtures = list(chain.from_iterable(combinations(of_kinds, n) for n in range(1, len(of_kinds) + 1)))
 
     def __call__(self, size: int, whole: bool) -> Merit:
-        """Return the merit possible for slices of `size`; `whole` cores of one width must divide it."""
+        """Return the best merit for slices of `size`; cores of one width are `whole` only if the width divides it."""
         near = self._fit(self._nodes, size)
         alike, together = size <= self._alike, self._fit(self._packages, size)
         if alike and near:
@@ -97,11 +97,11 @@ class Hope:
         return Merit(near, whole and comes_out, alike, together)
 
     def _fit_alike(self, groups: Held, size: int) -> bool:
-        """Whether each slice fits in one group, with the same kinds of core in all slices."""
+        """Return whether each slice fits in one group, with the same kinds of core in all slices."""
         return any(self._fit(groups, size, kinds) for kinds in self._mixtures)
 
     def _fit(self, groups: Held, size: int, kinds: Sequence[str] = ()) -> bool:
-        """Whether each slice fits in one group, using only these kinds, in groups that have all of them."""
+        """Return whether each slice fits in one group, using only these kinds, in groups that have all of them."""
         room = 0
         for held, count in groups.items():
             there = [number for kind, number in held if not kinds or kind in kinds]
@@ -131,7 +131,10 @@ def _best_of(
     whole: bool,
     hope: Merit,
 ) -> tuple[list[Cpus], Merit]:
-    """Return the best assignment of `size` by these views and its merit, the first that fulfils `hope`; [] if none."""
+    """Return the first assignment of `size` by these views that fulfils `hope`, else the best, with its merit.
+
+    The assignment is empty if there is none.
+    """
     best, best_merit = list[Cpus](), Merit(False, False, False, False)
     for cores in views:
         dealt = _deal(cores, range(len(wanted)), wanted, size, whole)
@@ -168,7 +171,7 @@ def _deal(
         left = (tenant for tenant in tenants if tenant not in dealt)
         tenants = sorted(left, key=lambda tenant: order.get(wanted[tenant], len(cores)))
     while tenants:
-        # Cores of several widths may serve some tenants alike, and others differently.
+        # Cores of several widths may serve tenants differently.
         count = _capacity(cores, len(tenants), size, whole)
         filled = _fill(cores, count, size, whole)
         if not filled:
@@ -186,7 +189,7 @@ def _left(cores: Iterable[Core], filled: Iterable[Cpus]) -> list[Core]:
 def _homes(
     groups: Sequence[Sequence[Core]], tenants: Sequence[int], wanted: Sequence[int | None], size: int, whole: bool
 ) -> list[list[int]]:
-    """Return the tenants of each group: on their device's node while it has room, the others in the roomiest group."""
+    """Return the tenants of each group: a tenant goes to its device's node if that has room, else to the roomiest."""
     room = [_capacity(group, len(tenants), size, whole) for group in groups]
     homes: list[list[int]] = [[] for _ in groups]
     groups_of: dict[int | None, list[int]] = {}
@@ -210,7 +213,7 @@ def _homes(
 
 
 def _roomiest(rest: list[tuple[int, int]], count: int) -> Iterator[int]:
-    """Yield `count` times the group with the most room, the first of several, while there is room."""
+    """Yield the group with the most room (the first on a tie), `count` times or until no room is left."""
     for _ in range(count):
         if not rest or not rest[0][0]:
             return
@@ -231,7 +234,7 @@ def _capacity(cores: Sequence[Core], tenants: int, size: int, whole: bool) -> in
 
 
 def _fill(cores: Sequence[Core], count: int, size: int, whole: bool) -> list[Cpus] | None:
-    """Return `count` times `size` processors from separate cores, None if they do not suffice.
+    """Return `count` sets of `size` processors with no core in common, None if the cores do not suffice.
 
     All get the same mixture of wide and narrow cores and of kinds as far as they divide, with neighbouring cores
     together. Unless `whole`, the last core of each may be wider than needed; its rest stays unused.

@@ -26,18 +26,18 @@ class NotIsolatedError(OSError):
 
 
 class UnkillableError(NotIsolatedError):
-    """Processes that outlive SIGKILL, as they wait inside the kernel."""
+    """Processes outlive SIGKILL, as they wait inside the kernel."""
 
 
 class NotExecutableError(NotIsolatedError):
-    """A command with too many words and variables for any process; its slice is not to blame."""
+    """A command has too many words and variables for any process; its slice is not to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry:
     """The input of enter.py: the files to write `0` to, and the processors it must find itself on.
 
-    `shm_bytes`: the size of the tenant's own /dev/shm; 0 leaves it the machine's.
+    `shm_bytes`: the size of the tenant's own /dev/shm; with 0 it uses the machine's.
     """
 
     procs_files: tuple[Path, ...] = ()
@@ -48,7 +48,7 @@ class SliceEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """The kernel's answer about a slice; None if this backend cannot ask."""
+    """The kernel's values of a slice's limits; None if this backend has none."""
 
     processors: str | None = None
     nodes: str | None = None
@@ -56,18 +56,18 @@ class ReadBack:
     memory_and_swap_bytes: int | None = None
     pids_max: str | None = None
     cpu_weight: str | None = None
-    """The weight of its processor time beside others on the same processors: `cpu.weight`, or v1's `cpu.shares`."""
+    """Its weight in the sharing of processor time: `cpu.weight`, or v1's `cpu.shares`."""
     oom_group: str | None = None
-    """`1`: out of memory, all of its processes end; `0`: one does."""
+    """`1`: when memory runs out, all of its processes end; `0`: one does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
     """Cumulative counters of a slice; None if this backend or kernel does not count.
 
-    `throttled_*`: the number and the length of times a quota of the slice or of a cgroup above it held it back.
-    `stalled_*` are the totals of pressure stall information, in microseconds: `some` of its tasks waited, or all that
-    could run (`full`).
+    `throttled_*`: how often and how long a quota of the slice or of a cgroup above it held it back.
+    `stalled_*` are the totals of pressure stall information: microseconds in which `some` of its tasks waited, or all
+    that could run (`full`).
     """
 
     processor_ns: int | None = None
@@ -86,19 +86,19 @@ class Counters:
     pids_peak: int | None = None
     pids_refused: int | None = None
     oom_events: int | None = None
-    """How often the slice's own limit left no memory, whether a process was killed or not."""
+    """The times that the slice's own limit left no memory, whether a process was killed or not."""
     oom_kills: int | None = None
     oom_group_kills: int | None = None
 
     def at_end(self, done: Counters) -> Counters:
-        """Return these with flowing amounts as of the last DONE, if read; peaks and events as they are."""
+        """Return these counters with the flows, page cache and pids read at the last DONE (`done`), if they were."""
         then = {
             name: value for name in (*FLOWS, "memory_cache_bytes", "pids") if (value := getattr(done, name)) is not None
         }
         return dataclasses.replace(self, **then)
 
     def since(self, before: Counters) -> Counters:
-        """Return the flows since `before`, if that was read; peaks and events as they are."""
+        """Return these counters with the flows since `before`, if read there; the others stay as they are."""
         pairs = {name: (getattr(before, name), getattr(self, name)) for name in FLOWS}
         flows = {name: then - first for name, (first, then) in pairs.items() if None not in (first, then)}
         return dataclasses.replace(self, **flows)
@@ -120,7 +120,7 @@ FLOWS = tuple(
 class Refusal:
     """The reason why a backend is not available, as the rest of a sentence, and the remedy, which may be empty.
 
-    `partial`: it would serve all the same, without an essential part of a slice that its `unenforced` names.
+    `partial`: it can still serve, without the limits that its `unenforced` names.
     """
 
     reason: str
@@ -147,7 +147,7 @@ def remedy_inside(otherwise: str) -> str:
 
 
 Location = dict[str, Any]
-"""The place where a backend keeps its runs, as JSON can hold it; empty without cgroups."""
+"""The place where a backend keeps its runs, in a form that JSON can hold; empty without cgroups."""
 
 
 class LiveSlice(Protocol):
@@ -159,9 +159,9 @@ class LiveSlice(Protocol):
         """Compare the kernel's values with the plan. Raises NotIsolatedError."""
 
     def changes(self, pids: Collection[int]) -> list[str]:
-        """Return in sentences the deviations from the plan: limits, a peak, and those of `pids` that have left.
+        """Return a sentence for each deviation from the plan: limits, a peak, processes that left the slice.
 
-        Never raises.
+        `pids` should be inside, as should all in its cgroups. Never raises.
         """
         return []
 
@@ -189,11 +189,11 @@ class LiveSlice(Protocol):
         """Start to freeze every process inside; `frozen` tells when it is done. Raises OSError."""
 
     def frozen(self) -> bool:
-        """Whether every process inside is frozen. Raises OSError."""
+        """Return whether every process inside is frozen. Raises OSError."""
         return False
 
     def begin(self, family: Family) -> None:
-        """Take these processes for the slice's own; a cgroup needs no telling."""
+        """Take this family as the slice's processes; a cgroup knows its own."""
         return
 
     def thaw(self) -> None:
@@ -216,7 +216,7 @@ class Backend(Protocol):
     name: str
     unenforced: tuple[str, ...]
     oom_group: bool = True
-    """Whether full memory ends all processes of a tenant, if the kernel can do so, or one."""
+    """True: when memory runs out, all processes of a tenant end, if the kernel can do so; False: one does."""
 
     def probe(self) -> Refusal | None:
         """Return why this backend is not fully available here; None if it is."""
@@ -226,7 +226,7 @@ class Backend(Protocol):
         return []
 
     def elsewhere(self) -> tuple[Path, ...]:
-        """Return the cgroups of this owner's runs in other PID namespaces that may still go on; never raises."""
+        """Return the cgroups of this owner's runs in other PID namespaces that may still run; never raises."""
         return ()
 
     def open(self, run: RunName) -> None:
@@ -244,7 +244,7 @@ class Backend(Protocol):
 
 
 def expected(slice_: Slice) -> dict[str, object]:
-    """Return the plan, in the form of records."""
+    """Return a slice's plan in the form of records."""
     return {
         "processors": format_list(slice_.processors),
         "nodes": format_list(slice_.nodes),

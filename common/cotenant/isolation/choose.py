@@ -61,7 +61,7 @@ class Chosen:
     findings: tuple[Finding, ...] = ()
 
     def settle(self) -> None:
-        """Have the runner live in the place that the backend needs: it may start again, once, and not return.
+        """Move the runner to the place that the backend needs; if it starts itself again for that, never return.
 
         Raises IsolationError.
         """
@@ -83,11 +83,11 @@ def isolation_errors() -> Iterator[None]:
 
 
 def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:
-    """Return the backend that serves.
+    """Return the backend to use.
 
-    `auto` takes `v1`, else `v2`, if it enforces everything; else `v2` if it enforces memory, with processors bound by
-    affinity; else `affinity`. `require` refuses to degrade, as does a backend by name: both want every limit enforced,
-    on swap only if there is any. Raises IsolationError.
+    `auto` takes `v1`, else `v2`, if it enforces processors, nodes and memory; else `v2` if it enforces memory, with
+    processors bound by affinity; else `affinity`. `require` refuses to degrade, as does a backend by name: both want
+    every limit enforced, on swap only if there is any. Raises IsolationError.
     """
     if base is not None:
         checked_base(base)
@@ -122,10 +122,10 @@ def _candidates(requested: str, mounts: Mounts, base: str | None) -> list[Backen
 
 
 def _lack(backend: Backend) -> Refusal | None:
-    """Return the limits that a serving backend does not enforce, as a refusal with the remedy; None if it enforces all.
+    """Return the limits that an available backend does not enforce, as a refusal with the remedy; None if it has all.
 
-    Swap is no limit if there is none, nor the number of processes in a batch system's job: its cgroups are all that
-    there are, and Slurm makes none of `pids`.
+    Swap needs no limit if there is none, nor does the number of processes in a batch system's job: there are only the
+    job's cgroups, and Slurm makes none of `pids`.
     """
     missing = {"swap": host_memory().swap_bytes, "pids": not batch_system()}
     lacking = [what for what in backend.unenforced if missing.get(what, True)]
@@ -136,7 +136,7 @@ def _lack(backend: Backend) -> Refusal | None:
 
 
 def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
-    """Return the place of our v1 base: the hierarchies' roots, but our own cgroups in a batch system's job.
+    """Return the parent of our v1 base in each hierarchy: its root, or in a batch system's job our own cgroup.
 
     The controller `cpu`, or `cpuacct` mounted together with it, is left out if a quota below its root applies to us:
     slices at the root would escape it.
@@ -182,7 +182,7 @@ def _remedy(refusals: Mapping[str, Refusal]) -> str:
 
 
 def enabled_by(backend: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the remedy for each of these limits and counters; one that needs only a slice is left out."""
+    """Return the remedy for each of these limits and counters; one that the backend's table lacks is left out."""
     table = TABLES.get(backend)
     if table is None:
         return dict.fromkeys(names, BY_CGROUPS)

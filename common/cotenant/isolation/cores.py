@@ -1,4 +1,4 @@
-"""The cores that a plan deals, in the order of the sockets, nodes and caches that they share. Pure."""
+"""The cores that a plan deals out, in the order of the sockets, nodes and caches that they share. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Core:
     kind: str
     node: int
     place: tuple[int, ...]
-    """The groups of processors around it, the largest first."""
+    """The ids of the groups of processors around it, the largest group first."""
 
     def __len__(self) -> int:
         return len(self.processors)
@@ -61,7 +61,7 @@ def _cores(processors: Iterable[Processor], levels: Sequence[Level]) -> list[Cor
 
 
 def views_of(processors: Sequence[Processor]) -> list[list[Core]]:
-    """Return the cores by all their levels, then without caches, then by nodes alone, then in the order of their ids.
+    """Return the cores in several orders: by all levels, without caches, by nodes alone, and by their ids.
 
     Fewer levels leave more freedom if a cache, a socket or a node has cores of one kind only.
     """
@@ -76,7 +76,7 @@ def views_of(processors: Sequence[Processor]) -> list[list[Core]]:
 
 
 def mixtures(processors: Iterable[Processor], assignment: Iterable[Cpus]) -> list[Counter[tuple[int, str]]]:
-    """Return for each tenant the number of its cores by their processors of the tenant, and by kind."""
+    """Return for each tenant the number of its cores by (processors of the core that it has, kind)."""
     core_of = {processor.id: (processor.core, processor.kind) for processor in processors}
     threads = [Counter(core_of[number] for number in cpus) for cpus in assignment]
     return [Counter((count, kind) for (_, kind), count in by_core.items()) for by_core in threads]

@@ -1,4 +1,4 @@
-"""How several tenants share one device: the modes, and each tenant's entitlement. Pure."""
+"""The modes in which several tenants share one device, and each tenant's entitlement. Pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MODE = re.compile(r"(time|mps)|mps:([1-9]\d?|100)")
 
 @dataclass(frozen=True, slots=True)
 class ShareMode:
-    """`time`: the driver takes turns. `mps`: at once, by NVIDIA's Multi-Process Service, each with at most `percent` of
-    the multiprocessors."""
+    """The way that tenants share a device. `time`: the driver gives them turns. `mps`: they run at once, by NVIDIA's
+    Multi-Process Service, each with at most `percent` of the multiprocessors."""
 
     kind: Kind
     percent: int | None = None
@@ -57,19 +57,19 @@ def share_mode(text: str) -> ShareMode:
         if sentence := removed(text, "--share"):
             raise CotenantError(f"--share {text} was removed.", sentence)
         raise ValueError(f"'{text}' is not time, mps or mps:1 to mps:100")
-    kind: Kind = match[1] or "mps"  # type: ignore[assignment]  # of the words that the pattern has
+    kind: Kind = match[1] or "mps"  # type: ignore[assignment]  # the pattern has no other words
     return ShareMode(kind, int(match[2]) if match[2] else None)
 
 
 def device_parts(devices_of: Sequence[Devices], mode: ShareMode) -> list[DeviceShare]:
-    """Return each tenant's share of its device. Raises CotenantError if tenants cannot share devices so."""
+    """Return each tenant's share of its device. Raises CotenantError if they cannot be shared this way."""
     tenants_of = Counter(chain.from_iterable(devices_of))
     _check_devices(devices_of, tenants_of, mode)
     return [_part(device, tenants_of[device], mode) for (device,) in devices_of]
 
 
 def _check_devices(devices_of: Sequence[Devices], devices: Counter[Accelerator], mode: ShareMode) -> None:
-    """Raise CotenantError if `devices`, each with its number of tenants, cannot be shared so."""
+    """Raise CotenantError if `devices`, each with its number of tenants, cannot be shared this way."""
     if not devices:
         raise CotenantError(f"There is no device for --share {mode}.", "--slices lets users share processors.")
     if any(len(of_tenant) > 1 for of_tenant in devices_of):

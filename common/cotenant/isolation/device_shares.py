@@ -21,7 +21,7 @@ def share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Device
 
 
 def _groups_of(size: int, devices: Devices) -> Devices:
-    """Return the devices so that every `size` in turn are on one node, as far as possible; the rest last."""
+    """Return the devices in groups of `size` on one node, as far as possible; the rest last."""
     if size == 1:
         return devices
     grouped: list[Accelerator] = []
@@ -35,12 +35,12 @@ def _groups_of(size: int, devices: Devices) -> Devices:
 
 
 def wanted_nodes(processors: Iterable[Processor], devices: Iterable[Devices]) -> list[int | None]:
-    """Return the node of most of each tenant's devices, None if no such node has processors."""
+    """Return for each tenant the node with processors that has most of its devices; None without one."""
     nodes = {processor.node for processor in processors}
     return [most_frequent(device.node for device in group if device.node in nodes) for group in devices]
 
 
 def most_frequent(nodes: Iterable[int]) -> int | None:
-    """Return the most frequent node, the lowest of several; None without any."""
+    """Return the most frequent node, the lowest on a tie; None without any."""
     counts = Counter(nodes)
     return min(counts, key=lambda node: (-counts[node], node)) if counts else None

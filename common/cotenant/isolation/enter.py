@@ -2,7 +2,7 @@
 
 Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM PROCS_FILE... -- COMMAND...`. It writes
 one line to the descriptor CHANNEL, `in` or an error, waits for a byte, and execs COMMAND, whose first word is a
-path. No thread, no race: the benchmark is inside from its first instruction, and never runs outside.
+path. There is no thread and no race: the benchmark is inside from its first instruction on.
 Exit 125: could not isolate; 126, 127: could not execute. Standard library only, and little of it, since its start
 delays every tenant.
 """
@@ -110,7 +110,7 @@ def call(name: str, *arguments: object) -> None:
 
 
 def tell(channel: int, line: str) -> bool:
-    """Return whether the runner listens; if it does not, the exit status tells the same."""
+    """Write a line to the runner; return whether it listens. If not, the exit status tells the same."""
     try:
         os.write(channel, f"{line}\n".encode())
     except OSError:
@@ -129,7 +129,7 @@ def become(command: list[str], channel: int) -> int:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and exec would keep that.
     os.set_inheritable(channel, False)
-    # As it was given to us: in the C locale Python adds LC_CTYPE to its own (PEP 538).
+    # The environment that we were given: in the C locale Python adds LC_CTYPE to its own (PEP 538).
     with os.fdopen(os.open("/proc/self/environ", os.O_RDONLY), "rb") as file:
         variables = file.read().split(b"\0")
     environment = dict(variable.split(b"=", 1) for variable in variables if b"=" in variable)

@@ -63,9 +63,9 @@ def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bo
 
 @functools.cache
 def own_shm_can_be_had() -> bool:
-    """Whether a tenant can have a /dev/shm of its own, found by trying: root can, but not in every container.
+    """Return whether a tenant can have a /dev/shm of its own, found by trying: root can, but not in every container.
 
-    Not beside a daemon of MPS: the daemon and its clients pass messages through one /dev/shm.
+    It cannot beside a daemon of MPS: the daemon and its clients pass messages through one /dev/shm.
     """
     if mps_daemon(Path("/"), os.environ):
         return False

@@ -75,7 +75,7 @@ class Family:
                 own_ns = time.clock_gettime_ns(~pid << 3 | 2)
             except OSError:
                 continue
-            # The clock of another process that took over an ended one's number since the last look is younger.
+            # If another process has taken over an ended one's number since the last look, its clock shows less.
             self._used_ns += max(0, own_ns - member.own_ns)
             member.own_ns = max(own_ns, member.own_ns)
         return self._used_ns
@@ -96,7 +96,7 @@ class Family:
         return [pid for pid, process in seen.items() if pid not in same and process.state not in "ZX"]
 
     def _bury(self, gone: Collection[int]) -> None:
-        """Forget these; each one's nearest remaining ancestor owes the time that is counted already."""
+        """Forget these processes; the nearest remaining ancestor of each owes its time, which is counted already."""
         for pid in gone:
             ancestor = self._members[pid].parent
             while ancestor in gone:

@@ -17,7 +17,7 @@ from cotenant.text import listed
 
 FREEZE_WAIT_S = 0.1
 AT_ONCE_S = 0.1
-"""Time for one way to kill before the next: processes may have joined meanwhile."""
+"""Seconds before the next way to kill is tried: processes may have joined meanwhile."""
 POLL_S = 0.002
 LOOKS = 3
 
@@ -56,7 +56,7 @@ class Group:
             raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
 
     def outside(self, pids: Iterable[int]) -> set[int]:
-        """Return those of these living processes, and of the ones in any of the cgroups, with a thread outside of one.
+        """Return the living processes of `pids`, or in any of the cgroups, that have a thread outside of one of them.
 
         Raises OSError.
         """
@@ -74,7 +74,7 @@ class Group:
         return left
 
     def populated(self) -> bool:
-        """Whether there is a process inside. Raises NotIsolatedError."""
+        """Return whether there is a process inside. Raises NotIsolatedError."""
         return bool(self.pids())
 
     def kill(self) -> None:
@@ -119,7 +119,7 @@ class Group:
 
     @property
     def can_freeze(self) -> bool:
-        """Whether the kernel can freeze the processes inside."""
+        """Return whether the kernel can freeze the processes inside."""
         return self._freezer is not None and self._freezer.exists()
 
     def freeze(self) -> None:
@@ -127,7 +127,7 @@ class Group:
         self._set_freezer(self._HELD)
 
     def frozen(self) -> bool:
-        """Whether all processes inside are frozen. Raises OSError."""
+        """Return whether all processes inside are frozen. Raises OSError."""
         raise NotImplementedError
 
     def thaw(self) -> None:
@@ -140,9 +140,9 @@ class Group:
 
     @contextlib.contextmanager
     def _frozen(self) -> Iterator[None]:
-        """While frozen nothing forks, so a fork bomb cannot outrun its end, and no pid passes to another process.
+        """Freeze the processes for a block, if possible: nothing forks, so a fork bomb cannot outrun its end.
 
-        A kernel that cannot freeze does without; a process that cannot be thawed shows as one that cannot be killed.
+        No pid passes to another process meanwhile. A process that cannot be thawed shows as one that cannot be killed.
         """
         if not self.can_freeze:
             yield
@@ -166,7 +166,7 @@ class Group:
 
 
 class V1Group(Group):
-    """The directories of one path in every hierarchy, `at` by controller; controllers mounted together share one."""
+    """The directories at one path of every hierarchy: `at` has them by controller; those mounted together share one."""
 
     _HELD, _LOOSE = "FROZEN", "THAWED"
 
@@ -189,14 +189,14 @@ class V2Group(Group):
         self.directory = directory
 
     def populated(self) -> bool:
-        """Whether a process lives inside: zombies do not count. Raises NotIsolatedError."""
+        """Return whether a living process is inside: zombies do not count. Raises NotIsolatedError."""
         try:
             return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
         except (OSError, ValueError) as error:
             raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
 
     def kill_at_once(self) -> bool:
-        """Linux 5.14 can."""
+        """Write `cgroup.kill`, which Linux has since 5.14."""
         try:
             cgroupfs.write(self.directory / "cgroup.kill", "1")
         except OSError:
@@ -208,7 +208,7 @@ class V2Group(Group):
 
 
 def kill_all(groups: Sequence[V2Group]) -> None:
-    """Kill every process in any of them: first all at once, then wait for one after the other.
+    """Kill every process in all groups: first all groups at once, then wait for one after the other.
 
     Raises NotIsolatedError if some survive, after having tried all.
     """

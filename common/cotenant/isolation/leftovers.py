@@ -52,6 +52,6 @@ def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:
 
 
 def new_shared_files(before: Set[tuple[int, int]], root: Path = SHM) -> dict[str, int] | None:
-    """Return the new files in /dev/shm that hold memory, in the form of records: sharing tenants may leave some."""
+    """Return number and bytes of the new files in /dev/shm, in the form of records; None if none holds memory."""
     sizes = [size for file, size in shared_files(root).items() if size and file not in before]
     return {"files": len(sizes), "memory_bytes": sum(sizes)} if sizes else None

@@ -21,13 +21,13 @@ def lock_path() -> Path:
     """Return the machine's lock file: the same for every user, unless the environment names another."""
     if named := os.environ.get(LOCK_VARIABLE):
         return Path(named)
-    # Not a place this user may not write to: if /run/lock is reserved for root, root would lock alone.
+    # Only a place that everyone may write to: if /run/lock is reserved for root, root would lock alone.
     place = next((place for place in PLACES if place.is_dir() and place.stat().st_mode & stat.S_IWOTH), PLACES[-1])
     return place / "cotenant.lock"
 
 
 class SuiteLock:
-    """Held from `acquire` until the process ends or `release`; the kernel drops it with the process."""
+    """A lock, held from `acquire` until `release`, or until the process ends: then the kernel drops it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -92,7 +92,7 @@ def _opened(path: Path) -> int:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             continue
-        # Whatever our umask: every user must be able to open it.
+        # Every user must be able to open it, whatever our umask.
         os.fchmod(descriptor, 0o644)
         return descriptor
 
@@ -125,7 +125,7 @@ def _refusal(holder: int | None) -> tuple[str, str]:
 
 
 def described_holder(pid: int) -> str:
-    """Return the pid, command and start of a process, and its user if it is another one."""
+    """Return the pid, command and start of a process, and its user if that is not us."""
     try:
         process = psutil.Process(pid)
         of_user = "" if process.uids().real == os.getuid() else f" of {process.username()}"

@@ -35,7 +35,7 @@ def reserve_of(machine: Machine, requested: int | None) -> int:
 def memory_nodes(machine: Machine, assignment: Sequence[tuple[int, ...]], mems: Mems = "local") -> list[Nodes]:
     """Return the nodes of each slice's memory: its processors' own, or all that have memory.
 
-    If the local ones have none, all are used; `mems` says which are wanted.
+    `mems` says which are wanted. If the processors' own nodes have no memory, all that have some are used.
     """
     nodes_of = {processor.id: processor.memory_nodes or (processor.node,) for processor in machine.processors}
     filled = {node.id for node in machine.nodes if node.memory_bytes}

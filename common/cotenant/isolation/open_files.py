@@ -30,7 +30,7 @@ def raise_limit() -> None:
 
 
 def give_callers_limits(pid: int) -> None:
-    """Give a child that waits for its start the limits of our caller; the caller notices an ended child by itself."""
+    """Give a child the limits that this process was started with; do nothing if it has ended."""
     if resource.getrlimit(_LIMIT) != callers_limits():
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(pid, _LIMIT, callers_limits())

@@ -36,7 +36,7 @@ class Plan:
 
     @property
     def device_share_bytes(self) -> int | None:
-        """A tenant's memory of a device if its tenants have equal parts, the least of all; None without any."""
+        """The least device memory of any tenant if a device's tenants have equal parts; None without devices."""
         if shares := [slice_.device_share for slice_ in self.slices if slice_.device_share is not None]:
             return min(share.memory_bytes for share in shares)
         tenants_of = Counter(device for slice_ in self.slices for device in slice_.accelerators)
@@ -60,7 +60,7 @@ class Plan:
         return self.slices[0].sharers
 
     def __str__(self) -> str:
-        """`4 users: processors 0 | 1 (each shared by 2), 5.64 GiB each`."""
+        """Return, for one, `4 users: processors 0 | 1 (each shared by 2), 5.64 GiB each`."""
         memory = f"{gib(self.slices[0].memory_bytes)}{' each' if len(self.slices) > 1 else ''}"
         return f"{self.processors_words}, {memory}"
 
@@ -78,7 +78,7 @@ def tenants_by_default(machine: Machine, users: int | None) -> int:
 
 
 def ranks_of_all(machine: Machine, made: Plan) -> int:
-    """Return the ranks of a launch that owns the machine: one per accelerator, else per tenant's processors."""
+    """Return the number of ranks of a launch that owns the machine: one per accelerator, else per planned slice."""
     return len(machine.accelerators) or len(made.parts)
 
 
@@ -92,13 +92,13 @@ def plan(
     mems: Mems = "local",
     reserve_bytes: int | None = None,
 ) -> Plan:
-    """Return equal slices for `tenants`; raise CotenantError if the memory does not suffice.
+    """Return a plan of equal slices for `tenants`. Raises CotenantError if there can be none.
 
     With `slices`, processors and devices are divided into that many slices, each shared by equally many consecutive
     tenants; with `share`, each tenant has a part of one device.
     `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. With fewer
-    processors than tenants, equally many tenants share each part of them. Memory comes from the nodes of a slice's
-    processors, with `mems="all"` from every node.
+    processors than tenants, equally many tenants share each of several equal parts. Memory comes from the nodes of a
+    slice's processors, with `mems="all"` from every node.
     `reserve_bytes` stays with the host, by default 3 % of the memory and at least 1 GiB.
     """
     if tenants < 1:
@@ -122,7 +122,7 @@ def plan(
 
 
 def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
-    """Return one slice with everything usable but the reserve, for a launch that owns the machine."""
+    """Return a plan of one slice with everything usable but the reserve, for a launch that owns the machine."""
     limit = _processor_limit(machine)
     processors = everything(machine.processors, limit)
     nodes = memory_nodes(machine, [processors], "all")

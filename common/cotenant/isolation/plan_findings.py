@@ -17,7 +17,7 @@ from cotenant.text import gib, listed, many, noun, verb
 MIB = 1 << 20
 TenantsOf = Mapping[Cpus, list[int]]
 _UNEVEN_PERCENT = 5
-"""Memory left unused by unequal nodes is worth a finding above this share."""
+"""Memory left unused by unequal nodes is worth a finding above this percentage."""
 
 
 def plan_findings(
@@ -203,7 +203,7 @@ def _distance_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fi
 
 
 def partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Report unused MIG instances: CUDA enumerates one in a process (NVIDIA, MIG User Guide)."""
+    """Report unused MIG instances: CUDA enumerates one per process (NVIDIA, MIG User Guide)."""
     most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
     if most > 1:
         yield warning(

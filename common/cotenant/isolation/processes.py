@@ -1,4 +1,4 @@
-"""The end of processes outside of any cgroup: those with a run's marker, and those that became our children.
+"""Finds and ends processes outside of any cgroup: by a run's marker, or as orphans that became our children.
 
 A run leaves its marker in the environment of its processes. A daemon that has dropped it is still found: the runner is
 the subreaper of its tenants, so their orphans do not go to init.
@@ -23,7 +23,7 @@ from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VAR
 from cotenant.text import listed
 
 KILL_WAIT_S = 20.0
-"""A fork bomb's thousands take long to end on a small host."""
+"""Thousands of processes of a fork bomb take long to end on a small host."""
 REAPER_WAIT_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
 NO_MEMORY = "0 0 0 0 0 0 0"
@@ -137,7 +137,7 @@ def is_marked(pid: int, run: str, tenant: int) -> bool:
 def adopt_orphans() -> set[int]:
     """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4.
 
-    Return the earlier children: a shell that became this process leaves it its own.
+    Return its earlier children: a shell that became this process by exec leaves it the shell's own.
     """
     before = children()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -145,7 +145,7 @@ def adopt_orphans() -> set[int]:
 
 
 def end_orphans(own_pids: set[int], since_ticks: int) -> dict[int, str]:
-    """Kill this process's children except `own_pids`, and theirs, which become ours then; return their descriptions.
+    """Kill this process's children except `own_pids`, then their children, which become ours; return descriptions.
 
     Skip processes started before `since_ticks`: as PID 1 of a container the runner inherits other programs' orphans.
     Raises NotIsolatedError if some outlive KILL_WAIT_S.

@@ -20,8 +20,8 @@ FIRST_NAMESPACE = 0xEFFFFFFC
 def pid_namespace(process: int | str = "self") -> int:
     """Return the inode of a process's PID namespace; 0 if the kernel has none, or does not show it.
 
-    A process has a number in its own and in each above it, and none elsewhere (pid_namespaces(7)). The inode of an
-    ended namespace, which has no process left, may pass to a new one.
+    A process has a number in its own namespace and in each above it, and none elsewhere (pid_namespaces(7)). The inode
+    of an ended namespace, which has no process left, may pass to a new one.
     """
     try:
         return Path(f"/proc/{process}/ns/pid").stat().st_ino
@@ -31,9 +31,9 @@ def pid_namespace(process: int | str = "self") -> int:
 
 @dataclass(frozen=True, slots=True)
 class RunName:
-    """Names a run after its runner's process, so that a dead run is known from its name alone.
+    """A run's name, made of its runner's process, so that a dead run is known from its name alone.
 
-    `namespace` is the inode of the PID namespace of this number.
+    `namespace` is the inode of the PID namespace in which `pid` is counted.
     """
 
     pid: int = field(default_factory=os.getpid)
@@ -45,7 +45,7 @@ class RunName:
 
     @classmethod
     def parse(cls, text: str) -> RunName | None:
-        """Return the name of a directory, None if it is not one of ours."""
+        """Return the run that a directory of this name belongs to, None if it is not one of ours."""
         parts = text.split("-")
         if len(parts) != len(cls.__slots__) or not all(part.isdecimal() for part in parts):
             return None
@@ -54,15 +54,15 @@ class RunName:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether its runner lives, or lived, in another PID namespace than this process."""
+        """Return whether its runner lives, or lived, in another PID namespace than this process."""
         return self.namespace != pid_namespace()
 
     @property
     def alive(self) -> bool | None:
-        """Whether its runner lives; None if it is elsewhere and cannot be seen from here."""
+        """Return whether its runner lives; None if it is elsewhere and cannot be seen from here."""
         if not self.is_elsewhere:
             return start_ticks(self.pid) == self.start_ticks
-        # In a time namespace its start is counted by another clock, too (time_namespaces(7)).
+        # Its start is not compared: a time namespace counts it by another clock (time_namespaces(7)).
         living = [pid for pid in _numbered_below(self.pid) if start_ticks(pid) is not None]
         if any(pid_namespace(pid) == self.namespace for pid in living):
             return True
@@ -76,7 +76,7 @@ def runs_below(homes: Iterable[Path]) -> list[RunName]:
 
 
 def owner() -> str:
-    """Return the login that slices are named after."""
+    """Return the login of this user, after which the base of its runs is named."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

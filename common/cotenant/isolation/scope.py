@@ -22,7 +22,7 @@ from cotenant.machine.virtual import batch_system
 from cotenant.procfs import read_text
 
 SCOPE_VARIABLE = "COTENANT_SCOPE"
-"""The name of the restarted run: exec keeps a process's number and start, so no other run believes it."""
+"""Holds the restarted run's name: exec keeps a process's number and start, so it is the name of no other run."""
 TRIAL_LIMIT_S = 60.0
 SESSION = "Log in as this user, by ssh or machinectl shell and not by su, so that a systemd session exists."
 LIMITED = "Let the unit that sets them delegate its cgroup (Delegate=yes), or start the suite outside of them."
@@ -30,19 +30,19 @@ UNITS = Path("/etc/systemd/system")
 
 
 def is_inside() -> bool:
-    """Whether this run was started again."""
+    """Return whether this run was started again."""
     return os.environ.get(SCOPE_VARIABLE) == str(RunName())
 
 
 def may_be_asked_for(mounts: Mounts) -> bool:
-    """Whether to ask systemd for cgroups: not inside a job, which a scope would escape, nor if v1 has memory."""
+    """Return whether to ask systemd for cgroups: not inside a job, which a scope would escape, nor if v1 has memory."""
     return systemd_runs() and not batch_system() and not any(name in mounts.v1 for name in ESSENTIAL)
 
 
 def has_delegated(cgroup: Path) -> bool:
-    """Whether a user's manager says that it has delegated this cgroup of a unit.
+    """Return whether a user's manager says that it has delegated this cgroup of a unit.
 
-    Before systemd 254 it leaves no mark, and the user can write to every cgroup of the manager alike; but it takes back
+    Before systemd 254 the manager leaves no mark, and the user can write to all its cgroups alike; but it takes back
     the controllers of undelegated ones, and with them each limit.
     """
     if not os.geteuid() or not os.access(cgroup / "cgroup.subtree_control", os.W_OK):
@@ -88,7 +88,7 @@ def _asked(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def refusal(mounts: Mounts) -> Refusal | None:
-    """Return why a run cannot be started again in a scope, None if it can: tries one that ends at once."""
+    """Return why a run cannot be started again in a scope, None if it can: try a scope that ends at once."""
     assert mounts.v2 is not None
     managers = _managers(mounts.v2)
     shared = {mounts.v2, *managers, managers[-1] / ("app.slice" if os.geteuid() else "system.slice")}

@@ -1,4 +1,4 @@
-"""Assigns processors that tenants share because these are fewer: equal parts, each for equally many. Pure."""
+"""Assigns fewer processors than tenants: equal parts, each shared by equally many tenants. Pure."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def consecutive(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
 
 
 def everything(processors: Sequence[Processor], limit: int) -> Cpus:
-    """Return `limit` processors: every node gives its part in turn, core by core, since devices are on all of them."""
+    """Return `limit` processors, taken from every node in turn, core by core, since devices are on all nodes."""
     turns = chain.from_iterable(zip_longest(*cores_by_node(processors).values()))
     return tuple(sorted([number for core in turns if core for number in core.processors][:limit]))
 
 
 def _in_parts(wanted: Wanted, limit: int) -> list[list[list[int]]]:
-    """Return the tenants in equal groups, tenants of one wanted node together: first the most groups, last one group.
+    """Return the tenants in equal groups, tenants of one wanted node together: the most groups first, last one group.
 
     The number of groups divides the tenants and the processors.
     """

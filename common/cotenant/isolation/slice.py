@@ -27,7 +27,7 @@ class Slice:
 
     @property
     def part(self) -> int:
-        """The first of its processors: slices have all of them in common, or none."""
+        """The first of its processors, which tells parts apart: two slices share all processors, or none."""
         return self.processors[0]
 
     @property

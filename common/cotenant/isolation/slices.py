@@ -1,4 +1,4 @@
-"""The common part of v1's and v2's slices: read back and compared, counted, ended; and limits on processes."""
+"""The common part of v1's and v2's slices, which are read back, counted and ended; and limits on processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CgroupSlice(LiveSlice):
     """The slice of one tenant of one launch. Its backend makes it whole, or not at all."""
 
     cpu_weight: str
-    """The kernel's weight of every new cgroup, so that tenants of the same processors get equal time."""
+    """The kernel gives every new cgroup this weight, so that tenants of the same processors get equal time."""
     counted: Mapping[str, Sequence[str]]
     """Counters with one value, by name: controller, file, and the names in it if the file has several."""
 
@@ -93,7 +93,7 @@ class CgroupSlice(LiveSlice):
         return count_in(self._place_of(controller) / file, *names)
 
     def make(self) -> None:
-        """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
+        """Make it with every limit before anything can enter. Raises OSError, ValueError."""
         raise NotImplementedError
 
     @property
@@ -216,7 +216,7 @@ def count_in(path: Path, *names: str) -> int | None:
 def throttled_time(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
     """Return (nanoseconds, times) that the quotas of these cgroups held their members back, from each `cpu.stat`.
 
-    `name` is the field of the time, in units of `unit_ns`. A cgroup without a quota, or its controller, counts none.
+    `name` is the field of the time, in units of `unit_ns`. A cgroup without a quota or the controller counts none.
     """
     readings = [(count_in(path, name), count_in(path, "nr_throttled")) for path in stats]
     units = [units for units, _ in readings if units is not None]
@@ -225,10 +225,10 @@ def throttled_time(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
 
 
 def pids_share(parent: Path, slices: int) -> int:
-    """Return the processes of one of `slices` slices below `parent`: an equal part of the number free above them.
+    """Return the most processes of one of `slices` slices below `parent`: an equal part of the number free above them.
 
-    It keeps all slices together below every limit above them, this user's own limit included. Without any limit it is
-    PIDS_MAX. Raises OSError, and ValueError for a file that holds no number, or for too small a part.
+    It keeps all slices together below every limit above them, this user's own limit included. It is at most PIDS_MAX.
+    Raises OSError, and ValueError for a file that holds no number, or for too small a part.
     """
     rooms = [_room(file) for file in cgroupfs.above(parent, "pids.max")] + [user_room()]
     shares = [int(room * (1 - KEPT_BACK)) // slices for room in rooms if room is not None]
@@ -246,7 +246,6 @@ def user_room() -> int | None:
 
     The limit, RLIMIT_NPROC, covers everything of a user, so that one tenant could use up its neighbours' part. Root is
     exempt from it, but not the root of a user namespace.
-    exempt from it, but not the root of a user namespace.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if limit == resource.RLIM_INFINITY or (os.getuid() == 0 and _maps_all_users()):
@@ -255,7 +254,7 @@ def user_room() -> int | None:
 
 
 def _maps_all_users() -> bool:
-    """Whether this is the host's own user namespace, or one like it (user_namespaces(7))."""
+    """Return whether this is the host's own user namespace, or one like it (user_namespaces(7))."""
     return read_text(Path("/proc/self/uid_map")).split() in ([], ["0", "0", "4294967295"])
 
 

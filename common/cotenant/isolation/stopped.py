@@ -1,4 +1,4 @@
-"""Processes stopped by signals: whether they are still, and their processors. Standard library only."""
+"""Tells whether processes stopped by signals are still, and moves them. Standard library only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends without cgroups: `affinity` binds a tenant to its processors, `none` leaves it as it is.
+"""Backends without cgroups: `affinity` binds a tenant to its processors, `none` does not bind it.
 
 Neither limits memory, and both find a tenant's processes by the marker in their environment.
 """

@@ -41,13 +41,12 @@ class V1Slice(CgroupSlice):
     counted = COUNTED
 
     def __init__(self, group: V1Group, slice_: Slice, quotas: Sequence[Path] = ()) -> None:
-        """`quotas`: the cgroups of the controller `cpu` that hold back the slice's processes, if it has none."""
+        """Take `quotas`, cgroups of the controller `cpu` whose quotas apply to a slice that has no cgroup of it."""
         super().__init__(group, slice_)
         self._at = group.at
         self._quotas = quotas
 
     def make(self) -> None:
-        """Make the directories and set every limit before anything can enter. Raises OSError, or ValueError."""
         self._group.make()
         at = self._at
         cgroupfs.write(at["cpuset"] / "cpuset.cpus", format_list(self._slice.processors))
@@ -64,7 +63,7 @@ class V1Slice(CgroupSlice):
             self._weigh(at["cpu"].parent)
 
     def _weigh(self, run: Path) -> None:
-        """Make a run weigh as much as its tenants: time is shared level by level, first with the host's others.
+        """Make a run weigh as much as all its tenants, as time is shared level by level, first with the host's cgroups.
 
         A base that was made for us keeps the weight that its owner gave it.
         """
@@ -80,7 +79,6 @@ class V1Slice(CgroupSlice):
         return self._count("memory", "memory.usage_in_bytes")
 
     def _read_back(self) -> ReadBack:
-        """Read the values in force, if the kernel can tell: a file may accept more than its parent grants."""
         at = self._at
         limit = int(cgroupfs.read(at["memory"] / "memory.limit_in_bytes"))
         above = cgroupfs.field(at["memory"] / "memory.stat", "hierarchical_memory_limit")
@@ -117,7 +115,7 @@ class V1Slice(CgroupSlice):
 
 
 class V1(CgroupBackend):
-    """Slices in the v1 hierarchies at `mounts`: controller -> the place of our base, usually the mount point."""
+    """Slices in the v1 hierarchies; `mounts` has for each controller the parent of our base, often the mount point."""
 
     name = "v1"
 

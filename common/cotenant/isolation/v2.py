@@ -61,15 +61,14 @@ class V2Slice(CgroupSlice):
         controllers: Set[str],
         oom_group: bool,
     ) -> None:
-        """`controllers`: the ones its parent hands down. `oom_group`: out of memory, all of its processes end."""
-        # Without cpusets it binds itself, which a tenant could undo; `unenforced` says so.
+        """Take the `controllers` that its parent hands down. `oom_group`: all its processes end if memory runs out."""
+        # Without cpusets the tenant binds itself, and could undo it; `unenforced` says so.
         super().__init__(V2Group(directory), slice_, set_affinity="cpuset" not in controllers)
         self._directory = directory
         self._controllers = controllers
         self._oom_group = str(int(oom_group))
 
     def make(self) -> None:
-        """Make the directory and set every limit before anything can enter. Raises OSError, or ValueError."""
         cgroupfs.make(self._directory)
         if "cpuset" in self._controllers:
             self._write("cpuset.cpus", format_list(self._slice.processors))
@@ -91,7 +90,7 @@ class V2Slice(CgroupSlice):
         return self._count("memory", "memory.current")
 
     def _stalled_us(self) -> dict[str, int]:
-        """Lines are `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst)."""
+        """Read lines like `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst)."""
         totals: dict[str, int] = {}
         for what in STALLS:
             try:
@@ -105,7 +104,6 @@ class V2Slice(CgroupSlice):
         return throttled_time(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)
 
     def _read_back(self) -> ReadBack:
-        """Read the values in force: a file may accept more than its parent grants."""
         at, cpusets = self._directory, "cpuset" in self._controllers
         limits = [cgroupfs.read(file) for file in cgroupfs.above(at, "memory.max")]
         memory_bytes = min((int(limit) for limit in limits if limit != "max"), default=None)
@@ -142,10 +140,10 @@ class V2(CgroupBackend):
 
     name = "v2"
     starts_again = False
-    """Whether the run has to start itself again, in a scope of systemd's, before it can make slices."""
+    """True if the run has to start itself again, in a scope of systemd's, before it can make slices."""
 
     def __init__(self, mounts: Mounts, base: str | None = None) -> None:
-        """Raises CotenantError for a base that is no path of a cgroup."""
+        """Raise CotenantError for a base that is no path of a cgroup."""
         self._named = base is not None
         self._mounts = mounts
         self._tree = _tree(mounts, base if base is None else checked_base(base))
@@ -255,7 +253,7 @@ class V2(CgroupBackend):
         return None
 
     def _is_delegated(self, top: Path) -> bool:
-        """A base given by name is the user's business, a scope that we asked for is ours.
+        """Return whether a cgroup is ours: one given by name is the user's choice, a scope that we asked for is ours.
 
         Without systemd, root and the cgroup's owner decide: what root gave to a user is not taken back.
         """
@@ -271,6 +269,6 @@ def _tree(mounts: Mounts, base: str | None) -> Tree | None:
     if mounts.v2 is None:
         return None
     home = mounts.v2 / base
-    # An existing one may have been made for us, and the cgroups above it are not ours to divide.
+    # An existing base may have been made for us, and the cgroups above it are not ours to divide.
     is_made_by_us = home.name.startswith(OURS) and not home.is_dir()
     return Tree(home.parent if is_made_by_us else home, home)

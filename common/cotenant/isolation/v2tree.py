@@ -24,7 +24,7 @@ from cotenant.procfs import described, parent_of
 from cotenant.text import listed
 
 ESSENTIAL = ("memory",)
-"""Without it there is no slice."""
+"""Without these controllers there is no slice."""
 NEEDED = (*ESSENTIAL, "cpuset")
 """Without a cpuset a slice is partial: if offered, it is required."""
 WANTED = ("pids", "cpu", "io")
@@ -43,14 +43,14 @@ SYSTEMD = Path("/run/systemd/system")
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """`home` is the parent of runs; `top`, the home or its parent, is the highest cgroup that is divided for them."""
+    """The cgroups above runs: `home` is their parent; `top`, the home or its parent, is the highest that is divided."""
 
     top: Path
     home: Path
 
     @property
     def is_ours(self) -> bool:
-        """Whether the home is made and removed with its runs."""
+        """Return whether the home is made and removed with its runs."""
         return self.home.name.startswith(OURS)
 
     def run(self, name: str) -> Path:
@@ -61,9 +61,9 @@ class Tree:
         return runs_below([self.home])
 
     def is_dead(self, run: RunName) -> bool | None:
-        """Whether a run's runner is dead; None if nothing shows it.
+        """Return whether a run's runner is dead; None if nothing shows it.
 
-        If the runner cannot be seen from here, its leaf shows it, which is empty after the runner and its reaper.
+        If the runner cannot be seen from here, its leaf shows it: it is empty once runner and reaper have ended.
         """
         alive, leaf = run.alive, self.run(str(run)) / LEAF
         if alive is None and leaf.is_dir():
@@ -163,12 +163,12 @@ class Tree:
 
 
 def systemd_runs() -> bool:
-    """Whether systemd is this host's init: then every cgroup is its own but the delegated ones (sd_booted(3))."""
+    """Return whether systemd is this host's init: then it owns every cgroup but the delegated ones (sd_booted(3))."""
     return SYSTEMD.is_dir()
 
 
 def is_declared_delegated(directory: Path) -> bool:
-    """Whether a manager says that it has delegated this cgroup."""
+    """Return whether a manager says that it has delegated this cgroup."""
     for name in ATTRIBUTES:
         with contextlib.suppress(OSError):
             if os.getxattr(directory, name) == b"1":
@@ -177,7 +177,7 @@ def is_declared_delegated(directory: Path) -> bool:
 
 
 def is_own(directory: Path) -> bool:
-    """Whether this user has made a cgroup; false if it is gone."""
+    """Return whether this user owns a cgroup; false if it is gone."""
     try:
         return directory.stat().st_uid == os.geteuid()
     except OSError:
@@ -185,7 +185,7 @@ def is_own(directory: Path) -> bool:
 
 
 def is_root(directory: Path) -> bool:
-    """Whether this is the root of the whole hierarchy, which may have processes and children at once."""
+    """Return whether this is the root of the whole hierarchy, which may have processes and children at once."""
     return not (directory / "cgroup.events").exists()
 
 
@@ -198,7 +198,7 @@ def divided(directory: Path, ours: bool) -> list[int]:
 
 
 def is_ours(pid: int) -> bool:
-    """Whether a process is this one or descends from it; 0 stands for one of another PID namespace."""
+    """Return whether a process is this one or descends from it; 0 stands for one of another PID namespace."""
     ourselves = os.getpid()
     while pid > 1 and pid != ourselves:
         pid = parent_of(pid) or 0
