@@ -54,7 +54,7 @@ class ReadRecord:
 
     @property
     def audited(self) -> bool | None:
-        """Whether our loop observed some of its steps; None without a rate."""
+        """Return whether our loop observed some of its steps; None without a rate."""
         return None if self.record.statistics is None else self.record.audited
 
     @property

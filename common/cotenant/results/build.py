@@ -44,7 +44,7 @@ def load_of(observations: Sequence[Observed], part: TenantPart, stop_ns: int) ->
 
 
 def build_record(facts: Attested, part: TenantPart, conceal: Conceal) -> Record:
-    """Return the record, before any rule. A tenant that did not complete has observations, but no rates.
+    """Return the record before any rule is applied. A tenant that did not complete has observations, but no rates.
 
     `conceal` turns a confidential word or argument into a value that a record may hold.
     """

@@ -1,4 +1,4 @@
-"""THE table: every column of a record's row, declared once.
+"""The table of records: every column of a record's row, declared once.
 
 The declarations decide how records and exports are read and checked, which values an export writes, which values must
 be equal in a comparison of rates, and `help records`. Reports compute with rows: only the records have raw
@@ -64,13 +64,13 @@ class RecordColumn:
     check: Check | None = None
     """Returns whether values are possible, if the attribute's type sets no bounds; impossible values become unknown."""
     measured: bool = False
-    """Whether only tenants that completed and have a rate have a value."""
+    """True if only tenants that completed and have a rate have a value."""
     default: Any = None
     """Stands for an unknown value; for texts the empty text."""
     needed: bool = False
-    """Whether an exported row without it is invalid."""
+    """True if an exported row without it is invalid."""
     equal: bool = False
-    """Whether it must be equal in records with compared rates."""
+    """True if it must be equal in records with compared rates."""
     word: str = ""
     """Its name in comparisons, if that differs."""
 
@@ -378,15 +378,15 @@ TRUST = (
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
 BESIDE_PRESSURE = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
-"""Whether a record is of a launch beside a neighbour of known pressure."""
+"""True for a record of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
-"""Whether a record is of a duet: its tenant took turns with another program, so it is no launch of its job."""
+"""True for a record of a duet: its tenant took turns with another program, so it is no launch of its job."""
 TOGETHER = ~pl.col("solo") & ~IN_DUET
-"""Whether a record is of all tenants at once: neither a baseline of one tenant alone nor a duet."""
+"""True for a record of all tenants at once: neither a baseline of one tenant alone nor a duet."""
 OF_EQUALS = TOGETHER & (pl.col("mix") == "")
-"""Whether a record is of all tenants at once, all with the same job."""
+"""True for a record of all tenants at once, all with the same job."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
-"""Whether a record has a rate that may be summed, averaged or compared."""
+"""True for a record with a rate that may be summed, averaged or compared."""
 CELL = (
     pl.when("solo")
     .then(pl.col("name").str.strip_suffix(SOLO))
@@ -471,7 +471,7 @@ def _taker(column: RecordColumn) -> Callable[[ReadRecord], Any]:
 
 
 def _check_of(column: RecordColumn) -> Check | None:
-    """Return whether values of a column are possible: by its own check, else by the type of its field."""
+    """Return the check for possible values of a column: its own, else one by the type of its field; None if all are."""
     if column.check is not None:
         return column.check
     place = field_of_column(column)

@@ -155,7 +155,7 @@ def _own_devices(record: Record) -> list[Fields]:
 def own_power_w(record: Record) -> float | None:
     """Return the mean power in watts of all training devices together, by their energy counters.
 
-    None for training on a processor, or if a device counted no energy, or for too short a time.
+    None for training on a processor, or if a device counted no energy, or counted it for too short a time.
     """
     if record.observed.get("device") == "cpu":
         return None

@@ -114,7 +114,7 @@ def write_rows(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, fo
 
 
 def read_export(path: Path) -> Iterator[Table | Skipped]:
-    """Yield the rows of an exported file in tables of about ten thousand rows, and its damaged parts."""
+    """Yield the rows of an exported file, of JSON lines in tables of at most BATCH_ROWS, and its damaged parts."""
     form = export_form(path)
     parts: Iterable[Table | str]
     parts = [NOT_ROWS] if form == "observations" else _parquet(path) if form == "parquet" else _lines(path)

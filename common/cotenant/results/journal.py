@@ -63,7 +63,7 @@ class Launched(_Entry, frozen=True, tag="launch"):
 
     @property
     def finished(self) -> bool:
-        """Whether it ended, even by a failure, without an interruption or a lost node."""
+        """Return whether it ended, even by a failure, without an interruption or a lost node."""
         return not UNFINISHED.intersection(self.outcomes)
 
 
@@ -113,7 +113,7 @@ class Journal:
 
 
 class Written:
-    """The SHA-256 of every record by the journals beside them; each journal is read once."""
+    """The SHA-256 of records by the journals beside them; each journal is read once."""
 
     def __init__(self) -> None:
         self.unread: dict[str, str] = {}

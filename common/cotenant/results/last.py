@@ -29,7 +29,7 @@ class LastLaunch:
     parameters: int | None
     memory_peak_bytes: int | None = None
     by_blocks: bool = False
-    """Whether it was planned by blocks, which takes longer."""
+    """True if it was planned by blocks, which takes longer."""
 
 
 def last_launches(records: Iterable[Record], suite: str) -> dict[str, LastLaunch]:

@@ -224,7 +224,7 @@ def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[Laun
 
 def _flaw() -> pl.Expr:
     """Return an expression for the reason why a row's rate does not count."""
-    # Not the device: several users may share it.
+    # Name the user, not the device: several users may share one.
     tenant = pl.lit("user ") + TENANT  # pl.format panics if a column's first chunk is empty (polars 2.1)
     rules = pl.col("error_findings").str.replace_all(",", ", ", literal=True)
     return (

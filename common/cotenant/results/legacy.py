@@ -1,4 +1,4 @@
-"""THE adapter of other formats: both of the original suite, and records of our earlier versions.
+"""The adapter of other formats: the original suite's two, and records of our earlier versions.
 
 The original's older format is a file per device with an unclosed list: a `[`, then `{...},` per record. Its newer
 format is one object per file. Its records have no observations; a missing or malformed value is unknown.

@@ -16,7 +16,7 @@ LONE = "lone"
 NAMED = 5
 """The most jobs or repetitions that a sentence names; the others are counted."""
 TOGETHER_DAYS = 7
-"""The repetitions of a suite within so many days are one measurement."""
+"""The repetitions of a suite within this many days are one measurement."""
 
 _MOMENT = ("suite", "hostname", "name", "start_time")
 _JOB = ("hostname", "name")
@@ -47,7 +47,7 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
     A suite's directory has a repetition once (`superseded.py`). Copied and merged directories, and directories of
     earlier versions, may have it again, and its users would be counted twice. A tenant is identified by its number, in
-    the original's records by its device and host. Only our records of the newest launch count: further tenants of an
+    the original's records by its device and host. Of our records only the newest launch's count: further tenants of an
     earlier launch were not measured beside these. The column `at` numbers the rows of the given table; it is added if
     it is missing.
     """
@@ -136,7 +136,7 @@ def _of_other_runs(frame: pl.DataFrame) -> list[str]:
 
 
 def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without rates of a job's older work, and a sentence on each job that has such rates.
+    """Leave out rows with rates of a job's older work; return the others, and a sentence on each job with such rates.
 
     Readers that average all records of one name need this: two configurations under one name, from an earlier run or
     merged by hand, have no average. Each host has its own newest work; if that differs in benchmark, batch size,

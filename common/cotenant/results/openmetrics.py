@@ -51,7 +51,7 @@ ENDED = "ended_timestamp_seconds"
 def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
     """The newest launch of each job for Prometheus; an unknown quantity has no sample.
 
-    Tenants of older launches only have no series, since they were not measured beside the newest ones.
+    Tenants that only older launches have get no series, since they were not measured beside the newest ones.
     """
     alone = pl.when("solo").then("tenant")
     last = pl.col("start_time").max().over("suite", "group", "hostname", "isolation", "launch", alone)

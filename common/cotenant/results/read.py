@@ -20,7 +20,7 @@ from cotenant.results.skipped import EDITED, Skipped
 from cotenant.results.table import IN_FILE, Rows, Table, joined_tables, record_tables
 
 BATCH_FILES = 100
-"""The number of records with observations in one frame."""
+"""The most records whose observations are in one frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
 def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Record]]:
     """Read the files of these rows again, for values that no table has: yield each row and its record.
 
-    Rows of exports and of the original suite are left out, and rows with missing or changed files.
+    Rows of exports and of the original suite are left out, and rows whose files no longer have the record.
     """
     path, records = "", list[Record | None]()
     for row in rows.where(pl.col(IN_FILE).is_not_null() & pl.col("ours")).frame.iter_rows(named=True):

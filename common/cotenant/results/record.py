@@ -48,9 +48,9 @@ UNAUDITED = "unaudited"
 Baseline = Literal["quick", "whole"]
 Side = Literal["A", "B"]
 NO_BLOCKS = "no_blocks"
-"""The rule of a launch planned by blocks that were not possible."""
+"""The rule of the finding that a launch's planned blocks were not possible."""
 NOT_ALONE = "not_alone"
-"""The rule of a launch without blocks that also could not observe a user alone at its end."""
+"""The rule of the finding that a launch without blocks could not observe a user alone at its end either."""
 SOLO = ".solo"
 """The suffix of a job's name in its solo launches."""
 IN_MIX = ".in."
@@ -137,7 +137,7 @@ class Observed(msgspec.Struct, frozen=True):
 
     @property
     def possible(self) -> bool:
-        """Whether it took time and counted items, so that its rate may enter sums and ratios."""
+        """Return whether it took time and counted items, so that its rate may enter sums and ratios."""
         if self.items is None or not (0 <= self.start_ns < self.end_ns < MOST and 1 / MOST < self.items < MOST):
             return False
         return 1 / MOST < self.items * 1e9 / self.took_ns < MOST
@@ -394,17 +394,17 @@ class Record(Attested, kw_only=True, frozen=True):
 
     @property
     def invalid(self) -> bool:
-        """Whether it completed, but an error finding says that its number does not count."""
+        """Return whether it completed, but an error finding says that its number does not count."""
         return self.completed and any(finding.severity == "error" for finding in self.findings)
 
     @property
     def audited(self) -> bool:
-        """Whether our loop observed some of its steps; else only the program itself reports the number."""
+        """Return whether our loop observed some of its steps; else only the program itself reports the number."""
         return isinstance(self.observed.get("audit"), dict)
 
     @property
     def suspect(self) -> bool:
-        """Whether it completed, but a warning says that its number may be disturbed."""
+        """Return whether it completed, but a warning says that its number may be disturbed."""
         return self.completed and any(finding.severity == "warning" for finding in self.findings)
 
 

@@ -62,7 +62,7 @@ def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterato
 
 
 def record_in(value: Any, path: str, number: int | None = None, edited: bool | None = False) -> AnyRecord:
-    """Return the record in one JSON value of a file. Raises ForeignError; a text is its reason."""
+    """Return the record in one JSON value of a file. Raises ForeignError without one; a text is the reason."""
     if not isinstance(value, dict):
         raise ForeignError(value if isinstance(value, str) else "it is no JSON object")
     if "schema" not in value:

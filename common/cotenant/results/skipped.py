@@ -26,7 +26,7 @@ class Skipped:
 
 
 def skipped_sentences(skipped: Sequence[Skipped]) -> list[str]:
-    """Return a sentence for each, and for several one with their number."""
+    """Return a sentence for each, and if there are several one with their number."""
     lines = list(map(str, skipped))
     return [*lines, f"{len(lines)} files or parts of files are skipped."] if len(lines) > 1 else lines
 

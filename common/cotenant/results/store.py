@@ -94,8 +94,8 @@ def write_named(path: Path, content: bytes, elsewhere: str) -> None:
 def written_whole(path: Path, elsewhere: str) -> Iterator[Path]:
     """Yield a temporary path for a file named by a person, and rename it when it is complete.
 
-    For a device or a pipe it yields the path itself, which root could otherwise replace by a file; a link stays, and
-    leads to the new file. If the file cannot be written, raises CotenantError with the remedy `elsewhere`.
+    For a device or a pipe yield the path itself, which root could otherwise replace by a file. A link stays, and leads
+    to the new file. Raises CotenantError with the remedy `elsewhere` if the file cannot be written.
     """
     place = path
     try:
@@ -173,7 +173,7 @@ class Reserve:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Raises CotenantError if there is too little room, or an empty file cannot be made."""
+        """Reserve the room. Raises CotenantError if there is too little, or an empty file cannot be made."""
         self.refused: CotenantError | None = None
         try:
             self._held = tempfile.TemporaryFile(dir=directory)

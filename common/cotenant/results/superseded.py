@@ -12,7 +12,7 @@ SUPERSEDED = ".superseded"
 
 
 def superseded(new: Mapping[str, Record], older: Mapping[str, Record]) -> list[str]:
-    """Return the files of records that do not count, of a launch and of older ones; the records are by their files.
+    """Return the files of the records that do not count, among a launch's `new` and `older` ones, both by file.
 
     A launch supersedes older launches of its repetition. If a tenant failed, an older launch that completed counts
     instead: a failed second run of a job does not hide its first.

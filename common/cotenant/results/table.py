@@ -18,7 +18,7 @@ from cotenant.results.skipped import Skipped
 
 BATCH_RECORDS = 500
 AT = "at"
-"""The column with a row's number in the original table."""
+"""The column with a row's number in the whole table."""
 IN_FILE = "in_file"
 """The column with a record's number in its file; null in an exported row."""
 FINDINGS = pl.Schema(
@@ -66,7 +66,7 @@ class Rows:
 
     @property
     def whole(self) -> bool:
-        """Whether these are all rows of the table, in the table's order."""
+        """Return whether these are all rows of the table, in the table's order."""
         return self.at == range(len(self.table))
 
     @property
