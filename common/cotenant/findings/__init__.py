@@ -18,7 +18,7 @@ from cotenant.results.record import Record
 RecordQuestion = Callable[[Record], Finding | None]
 LaunchQuestion = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
 Inspection = Generator[Finding, None, str | None]
-"""A check yields its findings and returns the facts it has seen; None if it does not arise, as without devices."""
+"""A check yields its findings and returns a text on what it saw; None if it does not arise, as without devices."""
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
 
 
@@ -41,7 +41,7 @@ class RecordRule:
 class LaunchRule:
     """A rule about the records of one launch's tenants, and of the launches of the suite run before it.
 
-    It returns findings by their place in the launch.
+    It returns findings by the place of their record in the launch.
     """
 
     ask: LaunchQuestion

@@ -26,15 +26,15 @@ Apex = Literal["missing", "another one than NVIDIA's", "without kernels", "built
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The backend that would serve, the limits it does not enforce, and findings about it; `name` "": none serves."""
+    """The backend that would serve (`name` "" if none does), the limits that it does not enforce, and its findings."""
 
     name: str
     unenforced: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     elsewhere: tuple[Path, ...] = ()
-    """The cgroups of runs in other PID namespaces that may still go on."""
+    """The cgroups of runs in other PID namespaces that may still run."""
     own_shm: bool = False
-    """Whether each tenant gets a /dev/shm of its own, as large as its memory."""
+    """True if each tenant gets a /dev/shm of its own, as large as its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SelfTest:
 
     died: str = ""
     timed_out: bool = False
-    """Whether it timed out: a torch on a slow disk is not a broken one."""
+    """True if it timed out: a torch on a slow disk is not a broken one."""
     torch: str = ""
     torch_error: str = ""
     built_for: str = ""
@@ -65,7 +65,7 @@ class JobNeeds:
     reads: int = 0
     """The number of inputs it reads, missing ones included."""
     made: bool = False
-    """Whether its input is made at the start of a suite."""
+    """True if its input is made at the start of a suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,10 @@ class Facts:
     """A host; and, if requested, the slices, the software and the jobs of a suite to come.
 
     `silence`: why no device answers, although there is a driver. `loader_bytes`: the most bytes that loaders of one
-    launch may hold in shared memory at once, by the job file's numbers, 0 if unknown. `stolen_share`: of all time since
-    boot.
-    `memory_left_bytes`: left free by limits around us, None without one. `niceness`: ours, which tenants inherit.
+    launch may hold in shared memory at once, by the job file's numbers, 0 if unknown. `stolen_share`: the part of all
+    processor time since boot that the hypervisor took.
+    `memory_left_bytes`: memory that limits around us leave free, None without one. `niceness`: ours, which tenants
+    inherit.
     `compiler_lacks`: the missing part of a C compiler.
     """
 
@@ -103,7 +104,7 @@ class Facts:
 
 
 def apex_here() -> Apex:
-    """Return whether NVIDIA's apex is installed with its kernels, without an import: another package has its name."""
+    """Return the state of NVIDIA's apex, without an import: another package has its name."""
     package = find_spec("apex")
     if package is None:
         return "missing"
@@ -122,7 +123,7 @@ def gather(
 ) -> Facts:
     """Return the facts of the host below `root`, in about 10 ms without devices, most of it for the look at its load.
 
-    `directories` are named after their purpose. `load`: the host's own load, by default of a short look.
+    `directories` are named after their purpose. `load`: the host's load, by default as a short look finds it.
     """
     processor_s, _, stolen_s = processor_seconds()
     return Facts(

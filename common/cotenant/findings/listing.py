@@ -17,7 +17,7 @@ OF_ERRORS = {
     "not_isolated": "Isolation is required, and cannot be had: …",
     "job_not_startable": "A chosen job cannot be started here: …",
 }
-"""Findings with the text of an error as their sentence, which has many."""
+"""Sentences for findings that quote an error, which has many texts."""
 _MADE = re.compile(rf"\b(Finding|note|severity|{'|'.join(SEVERITIES)})\(")
 """The beginning of each call that makes a finding; a file without one is not parsed."""
 
@@ -45,11 +45,11 @@ def _all() -> list[ListedFinding]:
 
 
 def made_in(source: str) -> Iterator[ListedFinding]:
-    """Yield an entry for each call of `Finding`, of a run's `note`, or of a severity of findings/__init__.py, in a
-    module's functions."""
+    """Yield an entry for each call of `Finding`, of a run's `note`, or of a severity of finding.py, in a module's
+    functions."""
     module = ast.parse(source)
     for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
-        # The summary of a rule stands for a sentence that another function makes.
+        # The summary of a rule stands in for a sentence that another function makes.
         summary = (ast.get_docstring(function) or "").partition("\n")[0]
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             if (entry := _entry(function, call, summary)) is not None:

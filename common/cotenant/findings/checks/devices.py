@@ -17,7 +17,7 @@ NEARLY = 0.99
 
 @check("devices", "devices", every_suite=True)
 def present(facts: Facts) -> Inspection:
-    """The devices there are; devices that do not answer would go unseen."""
+    """The host's devices; devices that do not answer would go unseen."""
     devices = facts.machine.accelerators
     if devices:
         names = sorted({device.name for device in devices})

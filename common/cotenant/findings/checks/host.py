@@ -13,7 +13,7 @@ from cotenant.text import gib, listed
 
 MOST_UNEVEN = 1.2
 SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp")
-"""With these drivers the hardware chooses, and "powersave" is not the governor of that name."""
+"""With these drivers the hardware chooses the clock, and "powersave" is not the governor of that name."""
 AWAKE = {"performance", "balance_performance"}
 LEAST_SHARED_BYTES = 1 << 30
 """The least size of /dev/shm. Container engines give 64 MiB by default."""
@@ -21,7 +21,7 @@ LEAST_SHARED_BYTES = 1 << 30
 
 @check("processors", "SMT siblings")
 def siblings(facts: Facts) -> Inspection:
-    """Whether a physical core serves two tenants."""
+    """Physical cores that serve two tenants."""
     if facts.plan is None:
         return None
     if planned := planned_findings(facts, OF_SIBLINGS):
@@ -34,7 +34,7 @@ def siblings(facts: Facts) -> Inspection:
 
 @check("processors", "NUMA nodes")
 def nodes(facts: Facts) -> Inspection:
-    """Whether a tenant's processors are near its devices and its memory."""
+    """Tenants with processors far from their devices or their memory."""
     if facts.plan is None:
         return None
     if planned := planned_findings(facts, OF_NODES):
@@ -71,7 +71,7 @@ def even_speed(facts: Facts) -> Inspection:
 
 @check("processors", "niceness", every_suite=True)
 def niceness(facts: Facts) -> Inspection:
-    """Whether other work precedes ours: a process with a higher nice value yields processor time to others."""
+    """Precedence of other work over ours: a process with a higher nice value yields processor time to others."""
     if facts.niceness > 0:
         yield warning(
             f"We run with a niceness of {facts.niceness}, and so will the users: all other work has precedence over "
@@ -157,7 +157,7 @@ def virtual_machine(facts: Facts) -> Inspection:
             "Repeat at other hours before a number is published, or ask for a dedicated host.",
         )
     if stolen > MOST_STOLEN:
-        # Each launch meters the time that was taken from it.
+        # Only a note: each launch meters the time that was taken from it.
         yield info(
             f"Since boot the hypervisor has taken {100 * stolen:.1f} % of this machine's processor time (steal).",
             "Use an instance with dedicated processors.",
@@ -170,11 +170,11 @@ def virtual_machine(facts: Facts) -> Inspection:
 
 @check("memory", "free memory", every_suite=True)
 def free_memory(facts: Facts) -> Inspection:
-    """Whether there is as much memory as the slices promise."""
+    """The available memory, against the memory that the slices promise."""
     free, whose = facts.memory.available_bytes, "the host"
     if facts.memory_left_bytes is not None and facts.memory_left_bytes < free:
         free, whose = facts.memory_left_bytes, "the cgroup around us"
-    # The memory that the plan shares out.
+    # `machine.memory_bytes` is what the plan shares out.
     text = f"{gib(free)} of {gib(facts.machine.memory_bytes)} available"
     if facts.plan is None or (facts.isolation is not None and facts.isolation.name == "none"):
         return text

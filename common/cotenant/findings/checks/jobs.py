@@ -12,7 +12,7 @@ from cotenant.text import gib, listed, many, verb
 LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20
 OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."
 OPERATORS_MISSING = "torchvision::"
-"""In the error of a torchvision whose compiled half was built for another torch: its operators are not registered."""
+"""Part of the error of a torchvision whose compiled half was built for another torch: it registers no operators."""
 ABSENT = "No module named 'torch'"
 
 
@@ -39,7 +39,7 @@ def _purposes(disk: Disk) -> str:
 
 @check("software", "torch")
 def torch(facts: Facts) -> Inspection:
-    """Whether torch and torchvision belong together: a wrong pair breaks everything that imports torchvision."""
+    """torch and torchvision, which have to be a pair: a wrong pair breaks everything that imports torchvision."""
     test = facts.self_test
     if test is None:
         return None
@@ -132,7 +132,7 @@ def apex(facts: Facts) -> Inspection:
 
 @check("software", "device self-test")
 def device_self_test(facts: Facts) -> Inspection:
-    """Whether torch sees the devices that the host has, and computes on them correctly."""
+    """The host's devices that torch sees, and a small computation on each."""
     test, boards = facts.self_test, {device.pci for device in facts.machine.accelerators}
     if test is None or test.died or test.torch_error or not (boards or test.devices):
         return None
@@ -143,7 +143,7 @@ def device_self_test(facts: Facts) -> Inspection:
             rule="device_wrong",
         )
         return f"{len(wrong)} of {len(test.devices)} fail"
-    # With partitions of a device, a process sees a single one.
+    # Of a device's partitions a process sees a single one.
     if len(test.devices) < len(boards):
         remedy = (
             "python -m cotenant.machine.wheels names the build for these devices and this driver: pip install "
@@ -157,7 +157,7 @@ def device_self_test(facts: Facts) -> Inspection:
 
 @check("software", "jobs")
 def startable(facts: Facts) -> Inspection:
-    """Whether every chosen job can be started: its command, arguments and slices make sense here."""
+    """The chosen jobs that can be started: their commands, arguments and slices make sense here."""
     if facts.jobs is None:
         return None
     refused = [job.refusal for job in facts.jobs if job.refusal is not None]

@@ -29,7 +29,9 @@ def findings_of(record: Record) -> list[Finding]:
 
 
 def _weighed(finding: Finding, record: Record) -> Finding:
-    """Return a warning as a note if it cannot have moved the rate by more than 2 % and half the rate's interval.
+    """Return a warning as a note if it cannot have moved the rate by more than 2 % or half the rate's interval.
+
+    The larger of the two counts.
 
     A warning with an unknown effect stays one. The load of the host before the suite is a note if this launch has
     metered its own.
@@ -63,7 +65,7 @@ def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> l
 
 
 def _within_cells(rule: LaunchRule, launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
-    """Apply a rule to the tenants that ran one cell, which are all but in a mix: others are not to be compared."""
+    """Apply a rule to the tenants of each cell, as others are not to be compared; return findings by place."""
     cells: dict[str, list[int]] = {}
     for place, record in enumerate(launch):
         cells.setdefault(record.name, []).append(place)

@@ -14,8 +14,8 @@ slices had used any."""
 MOST_OTHER_LOAD = 3.0
 """Processor time of an item beside others over the time alone: shared caches and clocks at most double it."""
 MOST_SPUN = 5.0
-"""The same for threads that share their processors, for each tenant there: they spin while threads that they wait for
-rest. Seen: 3.8 with two tenants, 14.7 with six."""
+"""The same if tenants share processors, for each of them: threads spin while the threads that they wait for rest.
+Seen: 3.8 with two tenants, 14.7 with six."""
 SOME_STARTING, MOST_STARTING = 0.2, 0.5
 """Parts of the observations' time."""
 

@@ -16,7 +16,7 @@ NOTICEABLE_NS = 10_000_000
 
 @record_rule
 def throttled(record: Record) -> Finding | None:
-    """Clocks held down by heat or a power limit, a slice by a quota of processor time.
+    """Clocks held down by heat or a power limit, or a slice held back by a quota of processor time.
 
     For devices both are read: counters, which miss nothing, and samples, which know more causes and more devices.
     """
@@ -39,7 +39,7 @@ def throttled(record: Record) -> Finding | None:
             causes.append(f"{what} slowed devices {', '.join(map(str, sorted(devices)))}")
     if not causes:
         return None
-    # A device at its power limit is working; the rest are faults of the machine's place.
+    # A device at its power limit is working; the other causes are faults.
     fault = len(causes) > bool(capped)
     severity = warning if fault else info
     remedy = "Check cooling and power supply, and raise the quota of the surrounding cgroup." if fault else ""

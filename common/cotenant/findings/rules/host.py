@@ -13,7 +13,7 @@ from cotenant.text import many
 MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20
 MOST_OF_ALL, MOST_OF_ONE = 0.01, 0.1
 LEAST_WINDOW_S = 1.0
-"""The kernel counts in ticks of 10 ms: in less time others may have as much of it as in a second."""
+"""The kernel counts in ticks of 10 ms: in a shorter launch others may have as much time as in this one."""
 
 
 @record_rule
@@ -24,7 +24,7 @@ def not_enforced(record: Record) -> Finding | None:
 
 
 def unenforced_limits(backend: str, limits: Sequence[str]) -> Finding:
-    """Return the finding on a backend that does not enforce these limits, for `doctor`, too."""
+    """Return the finding on a backend that does not enforce these limits, also for `doctor`."""
     return warning(
         f"These limits of the slice are not enforced (isolation: {backend}): {', '.join(limits)}.",
         "Run where cgroups are writable, or demand it with --isolation require.",
@@ -150,7 +150,7 @@ def foreign_load(record: Record) -> Finding | None:
 
 @record_rule
 def load_unread(record: Record) -> Finding | None:
-    """Other work that could not be seen: a launch is not clean for that."""
+    """Other work that could not be seen: a launch is not clean because nobody looked."""
     sampling = record.meters.get("sampling")
     if sampling is None or unnoticed(record) is not None:
         return None
@@ -190,7 +190,7 @@ def tolerated(processors: int) -> float:
 
 
 def busy_of(busy: float, processors: int) -> str:
-    """Return `1.2`, or `120`. More threads may want to run than there are processors to keep busy."""
+    """Return `1.2`, or `120`: at most all processors, even if more threads want to run."""
     busy = min(busy, processors)
     return f"{busy:.2g}" if busy < 10 else f"{busy:.0f}"
 

@@ -13,7 +13,7 @@ from cotenant.results.record import Observed, Record
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
 """If later steps wait for less than the first share, batches loaded ahead made none much shorter."""
 SMALLER = 0.05
-"""Observations of a shuffled set hold less than the warm-up's items by chance, up to this share."""
+"""By chance, items of a shuffled set are smaller than the warm-up's by up to this share."""
 ROUNDED = 1 + 1e-9
 
 
@@ -72,7 +72,7 @@ def data_bound(record: Record) -> Finding | None:
 
 
 def _waiting_share(observations: Sequence[Observed]) -> float:
-    """Return the share of their time in which observations waited for input; 0 if they took none."""
+    """Return the share of their time in which observations waited for input; 0 if they took no time."""
     total_ns = sum(row.took_ns for row in observations)
     return sum(row.data_wait_ns for row in observations) / total_ns if total_ns else 0.0
 

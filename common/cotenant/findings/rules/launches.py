@@ -19,9 +19,9 @@ EQUAL_ARGUMENTS = ("batch_size", "precision", "number")
 LEAST_RATE = 0.9
 EQUAL_RATE, KNOWN_EQUAL = 0.002, 0.02
 OTHER_ITEMS = 1.5
-"""Batches that differ in their items, as sentences do, differ less than this in the items of an observation."""
+"""Observations of batches with varying items, as of sentences, differ in their items by less than this factor."""
 LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
-"""More than the whole is impossible; two launches that differ by 1 % each pass 1.04 in three of a thousand."""
+"""More than 1 is impossible; the ratio of two rates that scatter by 1 % exceeds 1.04 three times in a thousand."""
 
 
 @record_rule
@@ -38,13 +38,13 @@ def shared_nodes(record: Record) -> Finding | None:
 
 @record_rule
 def scaling(record: Record) -> Finding | None:
-    """Several devices worth more than as many single ones, or less than half: one of the rates is wrong."""
+    """Several devices as fast as more single ones, or as less than half as many: one of the rates is wrong."""
     worth = record.meters.get("scaling")
     return None if worth is None else of_efficiency(worth["devices"], worth["efficiency"])
 
 
 def of_efficiency(devices: int, efficiency: float, interval: tuple[float, float] | None = None) -> Finding | None:
-    """Return a finding about an efficiency over `devices` devices, of one launch, or by the interval of many."""
+    """Return a finding about an efficiency over `devices` devices, of one launch, or of many by its interval."""
     low, high = interval or (efficiency, efficiency)
     if low <= MOST_EFFICIENCY and high >= LEAST_EFFICIENCY:
         return None
@@ -133,7 +133,7 @@ def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
         return {}
     slow, fast = (pick(range(len(launch)), key=lambda place: numbers[place].median) for pick in (min, max))
     worst, best = numbers[slow], numbers[fast]
-    # Both intervals have to be on their side: medians of few or scattered observations differ by chance.
+    # The intervals have to be that far apart: medians of few or scattered observations differ by chance.
     if worst.interval is None or best.interval is None or worst.interval[1] >= LEAST_RATE * best.interval[0]:
         return {}
     ratio = worst.median / best.median
@@ -148,7 +148,7 @@ def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
 
 @launch_rule
 def no_speed_up(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
-    """Another precision at the very same rate: then one of the two runs may have been the other."""
+    """Another precision at the very same rate: one of the two may have run in the other's precision."""
     return {
         place: finding
         for place, record in enumerate(launch)

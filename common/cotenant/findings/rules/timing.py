@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LEAST_OVERLAP = 0.99
 RESTS, EASES = 0.25, 0.6
-"""Shares of a tenant's own work: a tenant that does less than the first beside others rests. Up to the second other
+"""Shares of a tenant's own work: a tenant that does less than the first beside others rests. Between the two, other
 work may have had the processors: on a busy machine, honest tenants were seen at 0.61, and at 0.39 over half a
 second."""
 LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
@@ -34,18 +34,18 @@ LATE_S = 1.0
 GAP_NS = 2_000_000
 """A benchmark's harness takes about a millisecond between two observations."""
 ASKS_IN_GAP = 3
-"""Times that it waits for the device there: to look at a batch, to read losses, and before the next one's clock."""
+"""Times that it waits for the device there: to look at a batch, to read losses, and before the next clock read."""
 RARE_GAPS = 0.25
-"""The longest gaps are those in which the machine did something else."""
+"""The share of the gaps, the longest ones, in which the machine may have done something else."""
 SOME_UNTIMED, MOST_UNTIMED, MOST_WITH_RARE = 0.05, 0.2, 0.5
 """Parts of the observations' time."""
 LEAST_WITH_RARE_NS = 250_000_000
-"""On a busy host a few gaps of 50 ms are its scheduler's, and of observations of 10 ms more than half their time."""
+"""On a busy host the scheduler makes a few gaps of 50 ms: more than half the time of observations of 10 ms."""
 MOST_CLOCK_DIFFERENCE = 0.01
 TIME_SLICE_NS = 2_000_000
 """The default time for which an NVIDIA device works for one of its processes before it turns to the next."""
 LEAST_LEAD = 0.1
-"""Part of a batch: a host ahead of its device is so by at least this much when the last batch is issued."""
+"""Part of a batch: a host that is ahead of its device leads by at least this when it issues the last batch."""
 LEAST_SLOW_START = 1.02
 MOST_DRIFT, UNLIKELY = 0.01, 0.01
 MANY_OUTLIERS = 0.1
@@ -60,7 +60,7 @@ def kept_observations(record: Record) -> list[Observed]:
 
 
 def work_learned(record: Record) -> bool:
-    """Whether the work of a step follows what a tenant has learned: its rate changes with that, and with the seed."""
+    """Return whether a step's work follows what a tenant has learned: the rate changes with that, and with the seed."""
     return record.observed.get("work_learned") is True
 
 
@@ -77,7 +77,7 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
 def moved_by(times: Sequence[float], indices: Collection[int]) -> float | None:
     """Return the distance of the median of these times from the median without some `indices`, relative to the latter.
 
-    None if these are all.
+    None if these are all times.
     """
     rest = [time for index, time in enumerate(times) if index not in indices]
     return abs(median(times) / median(rest) - 1) if rest else None
@@ -110,7 +110,7 @@ def overlap(record: Record) -> Finding | None:
     """Observations outside the common load were not made beside all tenants."""
     if record.rendezvous is None or record.rendezvous.overlap >= LEAST_OVERLAP:
         return None
-    # Downwards: 98.996 % must not read as the 99 % that would do.
+    # Round down: 98.996 % must not read as the 99 % that would do.
     percent = math.floor(10_000 * record.rendezvous.overlap) / 100
     return error(
         f"Only {percent:.2f} % of the observed time lies inside the load common to all users.",
@@ -188,7 +188,7 @@ def untimed(record: Record) -> Finding | None:
     )
     timed_ns = sum(row.took_ns for row in observations)
     usual = gaps_ns[: math.ceil(len(gaps_ns) * (1 - RARE_GAPS))]
-    # By a program's own stamps no time may have passed; between two blocks a tenant may have rested.
+    # By a program's own stamps no time may have passed. (Between two blocks a tenant may have rested.)
     if not gaps_ns or timed_ns <= 0:
         return None
     share, of_usual = sum(gaps_ns) / timed_ns, fmean(usual) * len(gaps_ns) / timed_ns
@@ -206,8 +206,7 @@ def untimed(record: Record) -> Finding | None:
 
 
 def _usual_gap_ns(record: Record) -> int:
-    """Return the harness's time between two observations; if a device is shared by turns, with turns of the others in
-    it."""
+    """Return the harness's time between two observations, with the others' turns if a device is shared by turns."""
     share = record.share
     turns = 0 if share is None or share.seen != "time" else ASKS_IN_GAP * (share.sharers - 1)
     return GAP_NS * record.sharers + turns * TIME_SLICE_NS
@@ -303,7 +302,7 @@ def slow_start(record: Record) -> Finding | None:
     times, _ = seconds_per_item(record)
     first = steadiness.slow_start(times)
     slower = median(times[:first]) / median(times[first:]) if first else 1.0
-    # If the rest goes on falling it is a drift, which another rule reports.
+    # If the rest goes on changing it is a drift, which another rule reports.
     if slower < LEAST_SLOW_START or _drifts(steadiness.drift(times[first:])):
         return None
     skip = record.observations.index(kept_observations(record)[first])
@@ -394,7 +393,7 @@ def outliers(record: Record) -> Finding | None:
 
 
 def _paused(record: Record) -> Finding | None:
-    """Return the finding on a rate over the whole time that differs from the median: each hundredth step saves."""
+    """Return the finding on a rate over the whole time below the median, as if each hundredth step saves."""
     if record.statistics is None:
         return None
     rate, blocks, rows, rest_s, alone = record.statistics.median, record.blocks, kept_observations(record), 0.0, 1.0
@@ -421,5 +420,5 @@ def _paused(record: Record) -> Finding | None:
 
 
 def _drifts(trend: Drift) -> bool:
-    """Whether a trend is neither chance nor too small to matter."""
+    """Return whether a trend is neither chance nor too small to matter."""
     return trend.p < UNLIKELY and abs(trend.change) > MOST_DRIFT

@@ -19,7 +19,7 @@ USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
 LEAST_BATCH_NS = 1000
 """A loop that does nothing but ask for a batch takes about this long."""
 MOST_RATE = 1e18
-"""No computer multiplies so often in a second, and no item takes less than one multiplication."""
+"""No computer multiplies this often in a second, and no item takes less than one multiplication."""
 MOST_FASTER = 10
 FLOPS_LIKE = 0.02
 """Counted operations may differ by this share from a closed form, which leaves out small layers."""
@@ -257,9 +257,9 @@ def seed(record: Record) -> Finding | None:
 
 @record_rule
 def devices_unused(record: Record) -> Finding | None:
-    """A tenant that trained on fewer devices than its slice has, without a request to."""
+    """A tenant that trained on fewer devices than its slice has, though nothing asked for fewer."""
     there, used = len(record.isolation.planned.get("accelerators", [])), record.devices
-    # A program that ran on the processor has a finding of its own, or was requested to.
+    # A program that ran on the processor has a finding of its own, or was asked to.
     if used >= there or record.observed.get("device") == "cpu" or _flag(record, "--devices") == str(used):
         return None
     return warning(
@@ -310,7 +310,7 @@ def budget(record: Record) -> Finding | None:
         else:
             after = f"{many(made, 'observation')} and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
-        # It was requested.
+        # Only a note: the budget was requested.
         return info(sentence, "Give a larger --budget, or a smaller batch.")
     if given.batches >= requested.batches:
         return None
