@@ -50,7 +50,7 @@ class Accelerator:
 
     @property
     def is_partition(self) -> bool:
-        """Whether this is a part of a device (MIG), not a whole one."""
+        """Return whether this is a part of a device (MIG), not a whole one."""
         return self.uuid.startswith("MIG-")
 
 
@@ -90,7 +90,7 @@ def visible_positions(value: str, uuids: Sequence[str]) -> tuple[int, ...]:
 
 
 def _by_number(entry: str, total: int) -> int | None:
-    # As strtol reads it: `1gpu` is 1.
+    # The entry is read as by strtol: `1gpu` is 1.
     number = re.match(r"\+?([0-9]+)", entry)
     position = int(number[1]) if number else -1
     return position if 0 <= position < total else None

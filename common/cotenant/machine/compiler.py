@@ -1,4 +1,4 @@
-"""Whether this host can compile the C that Triton writes around each of its kernels, also around torch's own."""
+"""Finds what this host lacks to compile the C that Triton writes around each of its kernels and torch's own."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Cache:
 
 
 def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list[Cache]:
-    """Return the last cache for data of each of these processors, each once, ordered by its first processor.
+    """Return the last data caches of these processors, each once, ordered by its first processor.
 
     A guest has the ones its hypervisor shows. Without /sys there are none.
     """
@@ -114,7 +114,7 @@ _BEGINNING_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Time of a read of the clock in ns: a tenth of the moments were faster, a tenth slower."""
+    """Nanoseconds of a clock read: a tenth of the moments were faster than `fast_ns`, a tenth slower than `slow_ns`."""
 
     fast_ns: float
     slow_ns: float

@@ -22,7 +22,7 @@ _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 def inventory(machine: Machine) -> dict[str, Any]:
     """Return the host's firmware and the governing of its clocks, and `devices`: the same of each NVIDIA device.
 
-    None, or "", is an unknown fact.
+    An unknown fact is None or "".
     """
     clocks = clocking([processor.id for processor in machine.processors])
     return {
@@ -62,7 +62,7 @@ _GIT_SECONDS = 2.0
 
 
 def software(root: Path = Path("/")) -> dict[str, Any]:
-    """Return the versions of installed packages by their names; none is imported for it."""
+    """Return the versions of kernel, distribution, Python and packages; no package is imported for it."""
     release = read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")
     return {
         "kernel": os.uname().release,
@@ -73,7 +73,7 @@ def software(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def git_state(directory: Path) -> dict[str, Any] | None:
-    """Return the `commit` of `directory`, `dirty` if a tracked file differs from it.
+    """Return the `commit` of `directory`, and whether a tracked file differs from it (`dirty`).
 
     None without git, repository or commit.
     """
@@ -102,7 +102,7 @@ def git_state(directory: Path) -> dict[str, Any] | None:
 
 def installed() -> dict[str, str]:
     """Return the version of each installed package that decides a rate."""
-    # Needs the email and zipfile packages: too slow if only the topology is wanted.
+    # This imports email and zipfile: too slow if only the topology is wanted.
     from importlib import metadata
 
     versions: dict[str, str] = {}

@@ -16,7 +16,7 @@ _ROCR, _HIP, _CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBL
 def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerator, ...]:
     """Return the devices that the caller may use: by PCI id, or in the order of its visible-devices variables.
 
-    A processor's built-in graphics count only if there is nothing else.
+    Without such a variable, a processor's built-in graphics count only if there is nothing else.
     """
     nodes = _nodes(root)
     dedicated = [device for device, built_in in nodes if not built_in]

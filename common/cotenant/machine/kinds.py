@@ -17,7 +17,7 @@ _GAP = 1.2
 
 
 def kinds(root: Path, core_of: Mapping[int, int]) -> dict[int, str]:
-    """Return the kind of each processor's core; nothing if all are of one kind. `core_of`: the usable processors."""
+    """Return the kind of each processor's core; nothing if all are of one kind. `core_of`: of usable processors."""
     named = (_by_counters, _by_part, _by_capacity, _by_clock_and_cache)
     found = next((found for by in named if (found := by(root, sorted(set(core_of.values()))))), {})
     of_each = {number: found.get(core, "") for number, core in core_of.items()}
@@ -40,7 +40,7 @@ def _by_capacity(root: Path, cores: Sequence[int]) -> dict[int, str]:
 
 
 def _by_clock_and_cache(root: Path, cores: Iterable[int]) -> dict[int, str]:
-    """Without separate counters: Zen 5c differs by its clock, Intel's small cores by their first cache."""
+    """Name cores without separate counters: Zen 5c differs by its clock, Intel's small cores by their first cache."""
     clocks = {core: read_int(root / _CPU / f"cpu{core}/cpufreq/cpuinfo_max_freq") or 0 for core in cores}
     caches = {core: read_text(root / _CPU / f"cpu{core}/cache/index0/size") for core in cores}
     clock_of = _apart(clocks, lambda clock_khz: f"{clock_khz / 1e6:.2g} GHz" if clock_khz else "")
@@ -51,7 +51,7 @@ def _by_clock_and_cache(root: Path, cores: Iterable[int]) -> dict[int, str]:
 
 
 def _apart(values: Mapping[int, int], name: Callable[[int], str]) -> dict[int, str]:
-    """Return the name of each core's group of values, by its largest; a gap separates groups."""
+    """Return the name of each core's group of values, made of its largest; a gap separates groups."""
     ascending = sorted(set(values.values()))
     ends = [low for low, high in pairwise(ascending) if high >= _GAP * low]
     last_of = {value: next((end for end in ends if value <= end), ascending[-1]) for value in ascending}

@@ -92,7 +92,7 @@ def memory_left(mounts: Mounts) -> int | None:
 
 
 def _memory_levels(mounts: Mounts) -> Iterator[tuple[Path, int | None, str, str]]:
-    """Yield each directory above us, a limit of it, its file of the bytes in use, and the prefix of its sums' names."""
+    """Yield our directory and each above it: the path, a limit, the file of the bytes in use, its sums' prefix."""
     for above, directory in enumerate(mounts.chain("memory")):
         # v1 charges a cgroup's memory to the ones above it only as far as each of them asks for that.
         if above and read_int(directory / "memory.use_hierarchy") == 0:

@@ -23,7 +23,7 @@ def checked_by_systemd(unit: str) -> str:
         said = _said(["systemd-analyze", "verify", str(path)])
     if said is None:
         return UNCHECKED
-    # It also ends with 0 on unknown keys.
+    # Its exit status is 0 even for unknown keys.
     wrong = next((line for line in said.splitlines() if path.name in line), "")
     return f"refused: {wrong.strip()}" if wrong else "checked by systemd-analyze verify"
 

@@ -36,7 +36,7 @@ class Load:
     average: float | None
     """Over the last minute, our own past work included."""
     running: int | None
-    """The number of threads runnable at each of several looks, without the looking one."""
+    """The least number of threads runnable in several looks, without the looking one."""
     busy: float | None = None
     busiest: tuple[Spender, ...] = ()
     seen: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Load:
 
 
 def load_now(root: Path = Path("/")) -> Load:
-    """Return averages and the threads runnable throughout 8 ms; a thread that wakes up now and then does not count."""
+    """Return the load average, and the threads runnable throughout 8 ms: not one that wakes up now and then."""
     counts: list[int] = []
     average: float | None = None
     for look in range(_LOOKS):

@@ -51,7 +51,7 @@ _ARM = "CPU part"
 
 def model_name(root: Path = Path("/")) -> str:
     """Return the model of the first processor; on an ARM host all of its kinds of core."""
-    # On x86 the kernel samples every other processor's clock to make the rest of the file.
+    # To make the rest of the file, an x86 kernel samples the clock of each further processor.
     text = read_text(root / "proc/cpuinfo", limit_bytes=8192)
     values = fields(text, ":")
     if names := list(dict.fromkeys(part_names(root).values())):

@@ -24,7 +24,7 @@ _POWER_POLICY, _THERMAL_POLICY = 0, 1
 _POLICY_FIELDS = {_POWER_POLICY: 74, _THERMAL_POLICY: 75}
 _SM_CLOCK = 1
 _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-"""The successor, and the call that leaves with CUDA 14."""
+"""The successor, and the call that CUDA 14 removes."""
 _MPS_CONTROL = "nvidia-cuda-mps"
 """The kernel keeps 15 characters of `nvidia-cuda-mps-control`."""
 _MEMORY_WITH_RESERVED = 0x2000028
@@ -148,7 +148,7 @@ def _told(nvml: Any, handle: Any, function: str, *arguments: Any, unknown: Any =
 
 
 def first_told(told: Told, functions: Collection[str], *arguments: Any) -> Any:
-    """Return the first answer of these functions: of a call that leaves NVML, or of its successor."""
+    """Return the first answer of these functions: of a call that NVML is to lose, or of its successor."""
     answers = (told(function, *arguments) for function in functions)
     return next((answer for answer in answers if answer is not None), None)
 
@@ -164,7 +164,7 @@ def switched(mode: Any) -> bool | None:
 
 
 def devices_told(nvml: Any) -> list[tuple[int, str, Told]]:
-    """Return index, PCI id and answers of each device, by PCI id as CUDA counts them; none without a library."""
+    """Return index, PCI id and answers of each device, in the order of PCI ids; none without a library."""
     devices: list[tuple[str, Told]] = []
     for position in range(ask(nvml, 0, "nvmlDeviceGetCount") if nvml is not None else 0):
         handle = ask(nvml, None, "nvmlDeviceGetHandleByIndex", position)
@@ -303,7 +303,7 @@ def _state(told: Told, root: Path, index: int) -> DeviceState:
 
 
 def mps_daemon(root: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether a tenant would become an MPS client: the control process lives, and its pipe is in clients' place.
+    """Return whether a tenant would become an MPS client: the control process lives, with its pipe where clients look.
 
     NVML shows neither before the first client.
     """
@@ -335,11 +335,11 @@ def processes_on(told: Told, root: Path) -> tuple[DeviceProcess, ...]:
 def _violated_ns(told: Told, policy: int) -> int | None:
     if (status := told("nvmlDeviceGetViolationStatus", policy)) is not None:
         return int(status.violationTime)
-    # It leaves with CUDA 14; the field counts the same nanoseconds.
+    # CUDA 14 removes that call; the field counts the same nanoseconds.
     values = told("nvmlDeviceGetFieldValues", [_POLICY_FIELDS[policy]], unknown=())
     return next((int(field.value.ullVal) for field in values if field.nvmlReturn == 0), None)
 
 
 def watts(milliwatts: int | None) -> float | None:
-    """Return NVML's power in its own unit, None without one."""
+    """Return NVML's milliwatts as watts, None without them."""
     return None if milliwatts is None else milliwatts / 1000

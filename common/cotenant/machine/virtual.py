@@ -27,7 +27,7 @@ class Virtual:
 
 
 def virtual(root: Path = Path("/"), environ: Mapping[str, str] | None = None) -> Virtual:
-    """Return the signs of both that are visible from inside."""
+    """Return both by the signs that are visible from inside."""
     return Virtual(_hypervisor(root), _container(root, os.environ if environ is None else environ))
 
 
@@ -61,7 +61,7 @@ BATCH_SYSTEMS = {
     "OAR_JOB_ID": "OAR",
     "_CONDOR_SLOT": "HTCondor",
 }
-"""The variables that batch systems set in their jobs (their manuals)."""
+"""The variables that batch systems set in their jobs, by their manuals."""
 
 _OF_SLURM = re.compile(r"/slurm[^/]*/(uid_\d+/)?job_\d+(/|$)")
 """The cgroup of a job: below `/slurm` or `/slurm_<node>` on v1, below `slurmstepd.scope` on v2."""

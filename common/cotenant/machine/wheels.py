@@ -23,14 +23,14 @@ PINNED = "cu130"
 """The build that requirements.txt installs on Linux; it also runs without any device."""
 CPU = "cpu"
 SIZES = {PINNED: "2.6 GB to fetch and 6 GB on disk", CPU: "0.4 GB to fetch and 1.6 GB on disk"}
-"""All packages of requirements.txt with a build of torch, if measured."""
+"""The size of all packages of requirements.txt with a build of torch, if measured."""
 _INTEL_DRIVERS = ("xe", "i915")
 _BUILT_IN = "00:02.0"  # the PCI place of Intel processors' own graphics
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHost:
-    """The deciding facts: NVIDIA's compute capabilities as 10 * major + minor, their driver, signs of other makers'.
+    """The facts that decide: NVIDIA's compute capabilities as 10 * major + minor, their driver, other makers' devices.
 
     `driver` is "" if unknown; `nodes` tells that there are NVIDIA devices, even if nothing answers.
     """
