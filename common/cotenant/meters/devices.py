@@ -72,7 +72,7 @@ class _Device:
     unseen: int = 0
     hidden: int = 0
     nameless: set[int] = field(default_factory=set)
-    """In the last look."""
+    """Processes without a name in the last look."""
     mps_clients: int | None = None
 
     def take(self, reading: Reading, at_s: float, is_foreign: Callable[[int], bool]) -> None:
@@ -146,7 +146,7 @@ class DeviceLoad:
         clock_s: Callable[[], float] = time.perf_counter,
         sharers: Mapping[int, int] | None = None,
     ) -> None:
-        """`sharers`: the tenants on each device, by its index: nothing tells their parts of its energy apart."""
+        """Take `sharers`, the number of tenants on each device by its index: nothing divides its energy among them."""
         self._source = source
         self._sharers = sharers or {}
         self._is_foreign = functools.cache(is_foreign)

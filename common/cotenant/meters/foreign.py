@@ -27,7 +27,7 @@ class _Reading:
 
 
 class ForeignLoad:
-    """`/proc/stat` less the slices' own counters and the runner's processor time.
+    """The busy time of `/proc/stat` less the slices' counters and the runner's processor time.
 
     If slices do not count (isolation `affinity` and `none`), the processes below the runner stand for them: their
     own times and the times of children that they waited for, read at both ends only.
@@ -67,7 +67,7 @@ class ForeignLoad:
         if last.processor_s <= first.processor_s or last.at_s <= first.at_s:
             return {}
         load = _foreign(first, last)
-        # Without counts of slices, read again beside the processes: the last counters fit the samples instead.
+        # Without counts of slices, read the host's again, beside the processes: else the last sample's fit.
         end = self._read() if load is None else last
         elapsed_s, busy_s = end.at_s - first.at_s, end.busy_s - first.busy_s
         own_time_by = "slices"

@@ -51,7 +51,7 @@ class SliceMemory:
     name = "tenants"
 
     def __init__(self, tenants: Sequence[int]) -> None:
-        """`tenants`: the numbers of the tenants of the slices that `start` is given, in that order."""
+        """Take the numbers of the `tenants` whose slices `start` is given, in that order."""
         self._numbers = tuple(map(str, tenants))
         self._slices: Sequence[LiveSlice] = ()
         self._spreads: dict[str, SampleSpread] = {}
@@ -95,7 +95,7 @@ class _Package:
 
 
 class PackageEnergy:
-    """Joules per package, the runner's share included. Only for a launch that owns the packages whole."""
+    """Joules per package, the runner's share included. It is only used if a launch owns the packages whole."""
 
     name = "packages"
 

@@ -1,4 +1,4 @@
-"""The meters of one launch as one, which paces and measures itself: looking must not disturb the launch."""
+"""The meters of one launch as one meter, which paces and measures itself: looking must not disturb the launch."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def meters_of(
 
 
 LEAST_INTERVAL_NS = 500_000_000
-"""Devices are never looked at more than twice a second."""
+"""The least time between two looks, except before the last."""
 MOST_SHARE = 0.005
-"""Share of one processor, half of the runner's allowance. If a pass costs more than 5 ms, passes become rarer."""
+"""Share of one processor, half of the runner's allowance. If a pass costs more than 2.5 ms, passes become rarer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Clocks:
 
 
 class Meters:
-    """`start` before GO, `sample` about once a second, `result` at the last DONE.
+    """All samplers: call `start` before GO, `sample` often, and `result` at the last DONE.
 
     `sampling` in the result holds the cost of the passes: their number, the processor time and the wall time of one;
     `series` their samples, one after the other.

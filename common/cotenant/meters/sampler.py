@@ -28,10 +28,10 @@ class Sampler(Protocol):
         """Look once, between t0 and the last DONE. Called on the runner's own thread, so it has to be cheap."""
 
     def result(self) -> dict[str, Any]:
-        """Return the result since `start`, as JSON can hold it; empty without any sample."""
+        """Return the result since `start`, in a form that JSON can hold; empty without any sample."""
 
     def absent(self) -> dict[str, str]:
-        """Return, by name, the unavailable quantities, and the remedy."""
+        """Return the remedy for each unavailable quantity, by its name."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class SampleSpread:
 
 
 class TimeSeries:
-    """Keeps every k-th look; k is 1, and doubles whenever there are more than MOST_POINTS of them."""
+    """Keeps every k-th look; k begins at 1, and doubles whenever there are more than MOST_POINTS of them."""
 
     def __init__(self) -> None:
         self._points: list[tuple[int, Look]] = []

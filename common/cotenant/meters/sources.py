@@ -28,11 +28,11 @@ from cotenant.meters.devices import Reading
 _CORE_SENSOR, _SM_CLOCK, _MEMORY_CLOCK = 0, 1, 2
 _AT_POWER_LIMIT = 0x4
 _TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
-"""The successor, and the call that leaves with CUDA 14."""
+"""The successor, and the call that CUDA 14 removes."""
 
 
 class NvidiaSource:
-    """Devices by their own uuid; for one divided by MIG the whole: its parts report nothing of this."""
+    """Devices by their own uuid; one divided by MIG is read as a whole, as its parts report nothing of this."""
 
     def __init__(self, nvml: Any, pci: Collection[str], root: Path = Path("/")) -> None:
         self._root = root
@@ -90,7 +90,7 @@ _HELD_SO_LONG = {
 _NOT_AVAILABLE = (0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF)
 """The value that older versions of the library return for `N/A`."""
 _NO_NUMBER = (0xFFFF, *_NOT_AVAILABLE)
-"""The same for values that are no bits and no count: loads, clocks, heat and power are words of 16 bits as well."""
+"""The same for values that are neither bits nor counts: loads, clocks, heat and power may be words of 16 bits."""
 
 
 class AmdSource:
@@ -155,7 +155,7 @@ class AmdSource:
 
 @contextlib.contextmanager
 def amd_source(accelerators: Sequence[Accelerator], smi: Any = None) -> Iterator[AmdSource | str]:
-    """Yield a source of these devices, or why the library or its driver is none here. `smi`: a stand-in for amdsmi."""
+    """Yield a source of these devices, or why the library or its driver fails. `smi`: a stand-in for amdsmi."""
     source: AmdSource | str
     with contextlib.ExitStack() as at_end:
         # A library of another ROCm fails in ways of its own: a missing variable, shared object or symbol.
