@@ -13,7 +13,7 @@ from cotenant.text import many
 MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20
 MOST_OF_ALL, MOST_OF_ONE = 0.01, 0.1
 LEAST_WINDOW_S = 1.0
-"""The kernel counts in ticks of 10 ms: in a shorter launch others may have as much time as in this one."""
+"""The kernel counts in ticks of 10 ms: in a shorter time others may have as much time as in this one."""
 
 
 @record_rule

@@ -11,7 +11,7 @@ from cotenant.findings.rules.timing import kept_observations, moved_by, seconds_
 from cotenant.results.record import Observed, Record
 
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
-"""If later steps wait for less than the first share, batches loaded ahead made none much shorter."""
+"""Batches loaded ahead made no step much shorter if later steps wait for less than the first share."""
 SMALLER = 0.05
 """By chance, items of a shuffled set are smaller than the warm-up's by up to this share."""
 ROUNDED = 1 + 1e-9

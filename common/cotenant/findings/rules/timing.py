@@ -393,7 +393,7 @@ def outliers(record: Record) -> Finding | None:
 
 
 def _paused(record: Record) -> Finding | None:
-    """Return the finding on a rate over the whole time below the median, as if each hundredth step saves."""
+    """Return the finding on a rate over the whole time below the median, as when each hundredth step saves."""
     if record.statistics is None:
         return None
     rate, blocks, rows, rest_s, alone = record.statistics.median, record.blocks, kept_observations(record), 0.0, 1.0
