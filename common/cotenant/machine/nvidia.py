@@ -148,7 +148,7 @@ def _told(nvml: Any, handle: Any, function: str, *arguments: Any, unknown: Any =
 
 
 def first_told(told: Told, functions: Collection[str], *arguments: Any) -> Any:
-    """Return the first answer of these functions: of a call that NVML is to lose, or of its successor."""
+    """Return the first answer of these functions: of a call that NVML will lose, or of its successor."""
     answers = (told(function, *arguments) for function in functions)
     return next((answer for answer in answers if answer is not None), None)
 
