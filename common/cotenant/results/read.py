@@ -83,7 +83,7 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
 def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Record]]:
     """Read the files of these rows again, for values that no table has: yield each row and its record.
 
-    Rows of exports and of the original suite are left out, and rows whose files no longer have the record.
+    Rows of exports and of the original suite are left out, and rows whose files have no record of ours in their place.
     """
     path, records = "", list[Record | None]()
     for row in rows.where(pl.col(IN_FILE).is_not_null() & pl.col("ours")).frame.iter_rows(named=True):
