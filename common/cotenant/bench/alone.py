@@ -26,7 +26,7 @@ ANSWERS = {"turn": "turn", "turned": "turned", "done": "stop"}
 class Alone(Rendezvous):
     """A rendezvous that answers itself: GO once it is READY, STOP once it is DONE.
 
-    Its record goes where `--report` says. Every rank has one of its own, and rank 0's writes the record of all of them.
+    Every rank has one of its own; rank 0's alone writes the record, of all ranks, where `--report` says.
     """
 
     def __init__(self, name: str, world: World) -> None:
@@ -50,7 +50,7 @@ class Alone(Rendezvous):
             self._inbox.append(Message(ANSWERS[kind], {}))
 
     def _receive(self, flags: int = 0) -> None:
-        """Everything is answered at once."""
+        """Do nothing: everything is answered at once."""
 
     def begin(self, work: Part) -> None:
         """Take note of the work. Raises CotenantError if its `--report` cannot be written."""
@@ -67,7 +67,7 @@ class Alone(Rendezvous):
         self._observations.append(fields)
 
     def record(self, record: Part) -> Part:
-        """Return the record of a finished run, written where `--report` says; all ranks have to ask for it.
+        """Return the record of a finished run, written where `--report` says; all ranks have to call this.
 
         Raises BenchmarkError if a rank no longer answers: without its items there is no rate.
         """
@@ -78,7 +78,7 @@ class Alone(Rendezvous):
         return self._write("completed", "", record)
 
     def failed(self, outcome: str, message: str) -> None:
-        """Write the record of a run that ended otherwise to the place that `--report` names."""
+        """Write the record of an unfinished run where `--report` says, if it names a place."""
         if self._report is not None:
             self._write(outcome, message, {})
 

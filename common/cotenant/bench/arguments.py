@@ -1,7 +1,7 @@
 """Typed class attributes of a benchmark become its flags, and a command line becomes their values.
 
-An annotated attribute is a flag: `hidden: int = 400` is `--hidden N`. `flag(...)` gives it other spellings, choices
-or a help text, `positional(...)` makes it an optional positional argument, and `ignored = {"--no-checks": 0}`
+An annotated attribute is a flag: `hidden: int = 400` is `--hidden N`. `flag(...)` gives it other spellings, a help text
+or a least value, `positional(...)` makes it an optional positional argument, and `ignored = {"--no-checks": 0}`
 names spellings that are accepted, with their number of values, and have no effect. `aliases = {"--model":
 "--network"}` names other suites' words, and the words that they become. Any other flag is an error.
 """
@@ -28,14 +28,14 @@ _TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """How one parameter is spelled on the command line; `names` empty means `--` and the attribute's name."""
+    """One parameter's spellings, default and help; without `names` it is spelled `--` and the attribute's name."""
 
     default: Any
     names: tuple[str, ...] = ()
     help: str = ""
     positional: bool = False
     least: int = 1
-    """The least value of a whole number, and of each of several."""
+    """The least value of a whole number, or of each of several."""
 
     def spellings(self, name: str) -> tuple[str, ...]:
         """Return the flags of the parameter of this name."""
@@ -43,7 +43,7 @@ class Flag:
 
 
 def flag(default: Any, *names: str, help: str = "", least: int = 1) -> Any:  # noqa: A002
-    """Declare a parameter with its own spellings, the long one first, a help text, and its least whole number."""
+    """Declare a parameter with spellings of its own, the long one first, a help text, and a least whole number."""
     return Flag(default, names, help, least=least)
 
 
@@ -56,12 +56,12 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
     """Return each parameter's type and flag, those of the base classes first.
 
     A plain value in a subclass is a new default: spellings and help stay as they were declared.
-    Raises CotenantError for a name that a record or the contract already uses.
+    Raises CotenantError for one without a default, or with a name that a record or the contract already uses.
     """
     parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
         hints = _hints(owner)
-        # Its own declarations, and those to which it only gives another default.
+        # The class's own declarations, and inherited ones to which it only gives another default.
         for name in {**inspect.get_annotations(owner), **{name: None for name in vars(owner) if name in parameters}}:
             kind = hints[name]
             if kind is ClassVar or get_origin(kind) is ClassVar:
@@ -77,7 +77,7 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
 
 
 _hints = functools.cache(get_type_hints)
-"""A class's annotations as types, its own and those of its bases: each is compiled from its text."""
+"""Returns the annotations of a class and its bases as types; cached, as each is compiled from its text."""
 
 
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
@@ -105,7 +105,7 @@ _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 class Parsed:
     """The values of all parameters, the ignored flags, and the names of the parameters given.
 
-    `renamed` has a sentence for each word of another suite, naming ours.
+    `renamed` has a sentence for each word of another suite, which names our word.
     """
 
     values: dict[str, Any]
@@ -153,7 +153,7 @@ def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]
 def _attached(words: Sequence[str], parameters: Mapping[str, tuple[Any, Flag]]) -> list[str]:
     """Return the words with each flag's optional word attached, so that a following positional is not taken for it.
 
-    A flag without its optional word gets the first one.
+    A flag without one gets its first choice.
     """
     optional = {
         spelling: choices

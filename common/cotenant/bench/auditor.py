@@ -20,13 +20,13 @@ LIKE = 0.01
 """The operations of two equal steps may differ by this share."""
 MOST_BETWEEN = 2
 BATCHES_AN_AUDIT = 25
-"""A watched step takes about as long as two batches."""
+"""One audit for so many batches: a watched step takes about as long as two batches."""
 
 
 def borders(number: int, repeat: int) -> list[int]:
-    """Return after how many of `repeat` observations of `number` batches audits are due, besides the last one.
+    """Return the observations, of `repeat` with `number` batches each, after which audits are due besides the last one.
 
-    Only the amount decides: all ranks make the same audits, and one seed has the same losses each time.
+    Only these amounts decide, so that all ranks make the same audits, and a seed has the same losses each time.
     """
     wanted = min(MOST_BETWEEN, repeat - 1, number * repeat // BATCHES_AN_AUDIT)
     return [repeat * (audit + 1) // (wanted + 1) for audit in range(wanted)]
@@ -38,8 +38,8 @@ class Auditor:
     The first step may do more than others: validation, or weights that start from its batch.
 
     `step` is the benchmark's own, eager step. `dtype` and `described` describe the products and the optimizers of the
-    warm-up; `updates_of_batch` is the number of updates of each warm-up step, 0 if it varies or if steps are said to
-    differ.
+    warm-up; `updates_of_batch` is the number of updates of each warm-up step, 0 if it varies or if the benchmark
+    declares that steps differ.
     """
 
     def __init__(self, benchmark: Benchmark, run: Run, step: StepFunction) -> None:
@@ -68,7 +68,7 @@ class Auditor:
         return loss
 
     def expect(self, updates: set[int]) -> None:
-        """Expect of each batch as many updates as the warm-up's steps made, if these were equal."""
+        """Expect each batch to make as many updates as each warm-up step made, if they all made the same number."""
         self.updates_of_batch = updates.pop() if len(updates) == 1 and not self._run.uneven else 0
 
     def audit(self, batch: Any, observations: int) -> None:
@@ -91,7 +91,7 @@ class Auditor:
 
     @property
     def _is_one_model(self) -> bool:
-        """Whether all operations are seen: with replicas only some threads are."""
+        """True if all operations are seen: of several replicas, only some threads are seen."""
         return self._run.observed.get("replicas", 1) == 1
 
     def results(self) -> dict[str, Any]:

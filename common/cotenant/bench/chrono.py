@@ -23,7 +23,7 @@ StepFunction = Callable[[Any, Any], Tensor | None]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The events between `start_ns` and `end_ns`; `losses` are still on the device."""
+    """The measurements of one observation; `losses` are still on the device."""
 
     start_ns: int
     end_ns: int
@@ -32,9 +32,9 @@ class Observation:
     losses: list[Tensor]
     event_ns: int | None
     even: bool
-    """Whether the booked batches counted equally."""
+    """True if all booked batches counted the same number of items."""
     issued_ns: int | None = None
-    """When the host had issued all work; None on a CPU, which ends as it issues."""
+    """The time at which the host had issued all work; None on a CPU, which has then finished it."""
     held: list[Any] = field(default_factory=list)
     """Some of the batches, drawn at random, to be looked at after the clock has stopped."""
 
@@ -43,7 +43,7 @@ class Observation:
 class Work:
     """One batch's work: the endless source of batches, the step on each, and the function that counts items.
 
-    Of `every` batches only the last is booked, for all of them: its wait, its items, its loss. A `resident` batch is
+    Only the last of `every` batches is booked, for all of them: its wait, its items, its loss. A `resident` batch is
     the same every time and involves no wait.
     """
 
@@ -77,7 +77,7 @@ def observe(work: Work, number: int) -> Observation:
     for before, holds in plan:
         if before:
             for _ in range(before):
-                # Kept until the next ones are there, as in a plain loop: freed at once they cost 0.5 % of a step.
+                # Both live until the next replace them, as in a plain loop: freeing them at once costs 0.5 % of a step.
                 batch = next(batches)
                 loss = step(run, batch)
         if resident:

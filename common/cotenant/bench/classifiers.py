@@ -1,4 +1,4 @@
-"""torchvision's classifiers by their names there."""
+"""torchvision's classifiers, by torchvision's names."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from cotenant.bench.observed import compiled_graphs
 from cotenant.bench.run import Run
 
 COMPILING_STEPS = 5
-"""Other shapes and a second call of a part are compiled again: a benchmark that compiles after these always does."""
+"""Other shapes, and a part's second call, are compiled again; a benchmark that compiles after these always does."""
 
 RECORDING = frozenset({"reduce-overhead", "max-autotune"})
 """The modes in which torch records compiled code in CUDA graphs."""
 
 
 def keeping_no_output(step: StepFunction) -> StepFunction:
-    """Return the step with a copy of its loss: a recorded model's next outputs overwrite its previous ones.
+    """Return the step made to return a copy of its loss: a recorded model's next outputs overwrite its previous ones.
 
     torch cannot tell by itself where a step that calls several models begins.
     """
@@ -46,7 +46,7 @@ def step_until_compiled(run: Run, step: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def compilations_noted(run: Run) -> Iterator[None]:
-    """Count the graphs that an observation compiles; any is a finding."""
+    """Count the graphs compiled inside this context, an observation; one is enough for a finding."""
     before = compiled_graphs()
     yield
     if graphs := compiled_graphs() - before:

@@ -51,5 +51,5 @@ class Benchmark(BenchmarkParameters):
 
     @property
     def item_is_row(self) -> bool:
-        """Whether an item is a row of the batch, so that the harness counts items."""
+        """True if an item is a row of the batch, so that the harness counts items."""
         return type(self).items is Benchmark.items

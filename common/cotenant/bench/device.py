@@ -60,7 +60,7 @@ class Device:
 
     @property
     def alike(self) -> int:
-        """How many devices of this kind this process may see, itself included."""
+        """The number of devices of this kind that this process may see, this one included."""
         return torch.accelerator.device_count() if self.is_accelerator else 1
 
     def synchronize(self) -> None:
@@ -69,7 +69,7 @@ class Device:
             torch.accelerator.synchronize(self.torch_device)
 
     def mark(self, asleep: bool = False) -> Any:
-        """Record an event on the current stream, or nothing on a CPU. `asleep`: waiting blocks instead of spinning.
+        """Return an event recorded on the current stream, None on a CPU. `asleep`: waiting blocks instead of spinning.
 
         Blocking costs some 50 us. Only CUDA's and HIP's events offer it, not torch.Event.
         """
@@ -93,10 +93,10 @@ class Device:
         return int(getattr(properties, "L2_cache_size", 0) or getattr(properties, "last_level_cache_size", 0))
 
     def let_segments_grow(self) -> bool:
-        """Let the allocator extend its segments, which batches of many shapes do not fragment; return whether it will.
+        """Let the allocator extend its segments, so that many shapes do not fragment them; return whether it will.
 
-        The caller's settings stay, and so do the settings of drivers other than NVIDIA's. Without NVML, as in a
-        container with only the computing part of the driver, such a segment is a segmentation fault (torch 2.14).
+        The caller's settings stay, and so do the settings of devices other than NVIDIA's. Without NVML, as in a
+        container with only the computing part of the driver, such a segment causes a segmentation fault (torch 2.14).
         """
         if not self.is_nvidia or any(map(os.environ.get, _ALLOCATOR)):
             return False
@@ -109,7 +109,7 @@ class Device:
 
     @property
     def under_mps(self) -> bool | None:
-        """Whether NVIDIA's MPS serves this process on its device; None if the driver does not tell."""
+        """True if NVIDIA's MPS serves this process on its device; None if the driver does not tell."""
         if not self.is_nvidia:
             return None
         try:
@@ -187,9 +187,7 @@ def make_deterministic() -> None:
 def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any = None) -> str:
     """Return in words the devices that torch should see; "" if there are none for this process.
 
-    A runner's USE_CUDA=1 tells that its slice has devices, USE_CUDA=0 that it has none. `nvml`: a stand-in for
-    pynvml.
-    pynvml.
+    A runner's USE_CUDA=1 tells that its slice has devices, USE_CUDA=0 that it has none. `nvml` replaces pynvml.
     """
     if environ.get("USE_CUDA") == "0":
         return ""
@@ -203,7 +201,7 @@ def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any
 
 
 def inherited_switches(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that libraries of devices read, sorted, as a process has inherited them."""
+    """Return the inherited variables that libraries of devices read, sorted by name."""
     return {name: environ[name] for name in sorted(environ) if _SWITCHES.match(name)}
 
 

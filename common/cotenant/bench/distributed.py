@@ -23,7 +23,7 @@ class Distributed(Benchmark):
     """
 
     replicable: ClassVar[bool] = True
-    """Whether DataParallel can split a batch by its rows, and a step uses nothing of the model but its output."""
+    """True if DataParallel can split a batch by its rows, and a step uses nothing of the model but its output."""
 
     devices: int = flag(0, help="number of devices used on each node; 0 means all", least=0)
     nodes: int = flag(0, help="number of nodes, as in the runner's --nnodes; 0 means all", least=0)

@@ -41,7 +41,7 @@ class Losses:
             self._non_finite += non_finite
 
     def summary(self) -> dict[str, Any]:
-        """Return batch_loss (the last 100), epoch_loss (a mean per observation) and the findings of the check."""
+        """Return batch_loss (the last 100), epoch_loss (a mean per observation) and the counts of checked losses."""
         return {
             "batch_loss": [loss if math.isfinite(loss) else None for loss in self._recent],
             "epoch_loss": [loss if math.isfinite(loss) else None for loss in self._means],
@@ -52,7 +52,7 @@ class Losses:
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
 _NOT_FOR_ALL = ("workers", "channels_last", "data", "compile", "cached_batch")
-"""Flags of every benchmark without a meaning for one that has no loader, images, files, model or second batch."""
+"""Flags that mean nothing to a benchmark without a loader, images, files, a compiled model or a second batch."""
 
 
 def arguments_of(benchmark: BenchmarkParameters) -> dict[str, Any]:

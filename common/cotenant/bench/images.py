@@ -40,7 +40,7 @@ _PLACE = re.compile(r"^\S+, \S+\.cpp:\d+, ")
 class Paths:
     """Many paths in one piece of memory.
 
-    Each loader process would copy a list of strings, page by page, by counting references to them.
+    Each loader process would copy a list of strings page by page, as counting references writes to them.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -56,7 +56,7 @@ class Paths:
 class Images(Dataset[Any]):
     """The images of these files, each with its label if there are labels.
 
-    Raises MissingDataError, naming the file, for one that cannot be decoded; `remedy` says how the set is made.
+    Raises MissingDataError, with the file's name, for one that cannot be decoded; `remedy` says how the set is made.
     """
 
     def __init__(self, paths: Paths, read: Read, remedy: str, labels: Tensor | None = None) -> None:
@@ -129,7 +129,7 @@ CLEARLY = 0.9
 
 
 class Normalise:
-    """Bytes (batch, 3, height, width) on a device become numbers with ImageNet's mean and deviation."""
+    """Turns bytes (batch, 3, height, width) on a device into numbers, normalised by ImageNet's mean and deviation."""
 
     def __init__(self, device: torch.device) -> None:
         self._mean, self._std = (255 * torch.tensor(of_rgb, device=device).view(3, 1, 1) for of_rgb in (MEAN, STD))
@@ -171,7 +171,7 @@ def files_and_labels(samples: list[tuple[Tensor, int]]) -> tuple[list[Tensor], T
 
 
 def crops_by_nvjpeg(files: list[Tensor], size: int, device: torch.device, remedy: str) -> Tensor:
-    """Return a random part of each JPEG file, flipped or not, decoded, cropped on the device, (files, 3, size, size).
+    """Return a random part of each JPEG file, flipped or not, decoded on the device, as (files, 3, size, size).
 
     Raises MissingDataError for a file that is no JPEG, and UnsupportedError if torchvision was built without nvJPEG.
     """
@@ -218,7 +218,7 @@ def middle_square(path: str, size: int) -> Tensor:
 def random_box(height: int, width: int) -> tuple[int, int, int, int]:
     """Return top, left, height and width of 8 % to 100 % of an image, its sides in proportions from 3:4 to 4:3.
 
-    As torchvision's RandomResizedCrop: a box that does not fit is drawn again, and after TRIES is the whole image.
+    Like torchvision's RandomResizedCrop, draw a box again if it does not fit; after TRIES, take the whole image.
     """
     span = math.log(LARGEST_RATIO)
     for _ in range(TRIES):

@@ -1,4 +1,4 @@
-"""Input from a dataset: one iterator for the whole launch, full batches without end; and a look at the first batch.
+"""Input from a dataset, as one iterator over full batches without end for the whole launch; checks the first batch.
 
 Restarting a loader inside the clock would time its workers' start-up, so samples are drawn without end: a batch may
 cross the border of two shufflings, and every batch is full, even if the dataset is smaller than a batch.

@@ -73,7 +73,7 @@ class Loop:
     def warm_up(self) -> list[int]:
         """Do the first steps, watch the first and the last one, and switch the garbage collector off.
 
-        Returns the nanoseconds of each step; long steps are fewer than WARM_UP_STEPS, which is a finding.
+        Returns the nanoseconds of each step. Long steps are fewer than WARM_UP_STEPS, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
         """
         work, auditor, run = self._work, self.auditor, self._run
@@ -112,7 +112,7 @@ class Loop:
         return times_ns
 
     def _compile(self) -> None:
-        """Compile the models, if asked for, after the first, watched step was eager."""
+        """Compile the models, if asked for; the first, watched step was eager."""
         mode = self.benchmark.compile
         if mode in RECORDING:
             self._work.step = keeping_no_output(self._step)
@@ -186,13 +186,13 @@ class Loop:
 
     @property
     def books_every(self) -> int:
-        """The number of batches booked by one of them."""
+        """The number of batches that one booked batch stands for."""
         return self._work.every
 
     def load_until(self, stopped: Callable[[], bool]) -> int:
         """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step.
 
-        Several ranks only wait: one step more on some of them would hang their collectives.
+        One of several ranks only waits: one step more on some of them would hang their collectives.
         """
         # The load may last: without its collector this tenant might outgrow its slice.
         gc.enable()
@@ -204,7 +204,7 @@ class Loop:
                 continue
             self.rehearse()
             steps += 1
-            # As often as in the measured load: a neighbour's observation must not find a lighter one.
+            # As often as in observations: a neighbour that still observes must not meet a lighter load.
             if steps % self._number == 0:
                 self._run.chosen.synchronize()
         if steps:

@@ -1,4 +1,4 @@
-"""Ranks of one launch on several hosts find each other: torchrun's static rendezvous, at which node 0 first compares
+"""Lets ranks of one launch on several hosts find each other, by torchrun's static rendezvous; node 0 first compares
 the requests of all nodes.
 
 Each launch has a store of its own, at one port of node 0. A node behind node 0's launch leaves, and one ahead of it
@@ -66,7 +66,7 @@ class Node:
             raise self._absent(host, port) from error
 
     def _left(self) -> timedelta:
-        # A store takes a timeout of zero as none.
+        # A store takes a timeout of zero for no timeout.
         return timedelta(seconds=max(0.1, self.facts["ready_by_s"] - time.monotonic()))
 
     def _lead(self, host: str, port: int) -> tuple[TCPStore, list[dict[str, Any]]]:
@@ -137,8 +137,8 @@ class Node:
 
 
 def listening(host: str, port: int, limit: timedelta, ranks: int = 0) -> TCPStore:
-    """Return a store that listens at this address alone: it needs no password, and torch's own store listens at every
-    address of the host. Raises NotMetError if the address cannot be used."""
+    """Return a store that listens at this address alone: a store asks for no password, and by default torch's listens
+    at every address of the host. Raises NotMetError if the address cannot be used."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         descriptor = socket.create_server(address[:2], family=family).detach()
@@ -151,7 +151,7 @@ def listening(host: str, port: int, limit: timedelta, ranks: int = 0) -> TCPStor
 
 
 class HostsRendezvous(StaticTCPRendezvous):
-    """torchrun's static rendezvous, with the store of `listening`, over several nodes as they have met."""
+    """torchrun's static rendezvous, with the store of `listening`, or over several nodes the store of `Node.meet`."""
 
     def __init__(self, given: RendezvousParameters, node: Node | None) -> None:
         address, _, port = given.endpoint.rpartition(":")
@@ -174,4 +174,4 @@ class HostsRendezvous(StaticTCPRendezvous):
 
 BACKEND = "cotenant"
 STORE_LIMIT_S = 600
-"""torchrun's own for a static rendezvous."""
+"""torchrun's own timeout of a static rendezvous."""

@@ -34,7 +34,7 @@ def _runs_in_tf32(product: str, operand: Tensor) -> bool:
 
 
 _kernels: list[object] = []
-"""The kernels that Triton has compiled since it was first looked for."""
+"""The kernels that Triton has compiled since `compiled_graphs` first found it."""
 
 
 def compiled_graphs() -> int:
@@ -47,13 +47,13 @@ def compiled_graphs() -> int:
 
 
 def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
-    """Note a kernel that Triton has compiled; one from its cache costs some milliseconds, and counts, too."""
+    """Note a kernel that Triton has compiled, or loaded from its cache, which takes some milliseconds."""
     _kernels.append(src)
 
 
 @contextlib.contextmanager
 def watched_updates(run: Run) -> Iterator[list[Optimizer]]:
-    """Yield a list that gets the optimizers of this context's updates, by `run.update` or by their own step."""
+    """Yield a list that gets each optimizer that updates weights in this context, by `run.update` or its own step."""
     update, seen = run.update, list[Optimizer]()
 
     def see(optimizer: Optimizer, *_: Any) -> None:
@@ -154,7 +154,7 @@ class FlopCount(TorchDispatchMode):
             self.flops += counted
             self.reducible += counted if packet in _KERNEL_AT and _reduces(*args[_KERNEL_AT[packet] :]) else 0
         except (AssertionError, IndexError, TypeError, ValueError):
-            # Shapes unknown to a formula, as of grouped queries, are no reason to end a benchmark.
+            # Shapes unknown to a formula, such as grouped queries, are no reason to end a benchmark.
             self.uncounted.add(packet.__name__)
         return out
 
@@ -198,7 +198,7 @@ def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, t
 
 
 def _recurrent(times: int) -> Callable[..., int]:
-    """Return a formula for layers over (*tokens, in): every weight matrix once a token; `times` 2 for a backward."""
+    """Return a formula for layers over (*tokens, in): every weight matrix once a token; `times` is 2 for a backward."""
 
     def formula(x: Any, *args: Any, **kwargs: Any) -> int:
         # cuDNN and MIOpen take all weights as one list, oneDNN the two matrices and biases of one layer.
@@ -215,15 +215,14 @@ def _grouped(left: Any, right: Any, *args: Any, **kwargs: Any) -> int:
 
 
 def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
-    """Return scores and their product with the values: query (b, h, m, d), key (b, g, n, d), value (b, g, n, e).
-
-    Each of the h heads counts; with fewer key heads g, several heads share a key.
+    """Return the operations of the scores and their product with the values, for shapes of query (b, h, m, d), key
+    (b, g, n, d) and value (b, g, n, e). Each of the h heads counts; with fewer key heads g, several share a key.
     """
     return 2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3])
 
 
 def _attention_backward(grad: Any, *args: Any, **kwargs: Any) -> int:
-    """Return two gradients for each product; products that a kernel repeats are no operations of the model."""
+    """Return the operations of two gradients per product; products that a kernel repeats are not the model's."""
     return 2 * _attention(*args, **kwargs)
 
 

@@ -1,7 +1,7 @@
 """Optimizers that pass over all weights in a few kernels: NVIDIA apex's if it is installed, else torch's own.
 
-With a gradient scaler, torch's own are used: they read its verdict on the device, apex's on the host. So they are for
-float64, which apex's skip.
+With a gradient scaler, torch's own are used: they read its verdict on the device, apex's on the host. They are also
+used for float64, which apex's skip.
 """
 
 from __future__ import annotations

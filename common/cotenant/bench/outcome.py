@@ -24,7 +24,7 @@ _NO_DEVICE_MEMORY = (
 _NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "invalid device function")
 """CUDA's and HIP's words if torch was built for other devices than the present one."""
 _NO_KERNEL = ("could not create a primitive",)
-"""oneDNN's words if a processor lacks instructions for a layer's precision, as AVX-512 for an LSTM in bf16."""
+"""oneDNN's words if a processor lacks instructions for a layer's precision, such as AVX-512 for an LSTM in bf16."""
 _NO_COMPILER = ("Failed to find C compiler", "triton_launcher.c'", "cuda_utils.c'", "static_cuda_launcher.c'")
 """Triton's words if there is no compiler, and words of a compiler's command that has failed."""
 _NOT_DETERMINISTIC = "does not have a deterministic implementation"
@@ -32,7 +32,7 @@ _WORKER = "Original Traceback"
 
 
 class BenchmarkError(CotenantError):
-    """Ends this tenant with `outcome`."""
+    """An error that ends this tenant with `outcome`."""
 
     exit_status = EXIT_FAILED
     outcome = "failed"
@@ -82,7 +82,7 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
 
 
 def reason_of(error: Exception) -> str:
-    """Return the first line of an error that input caused; raise an error of another cause, as full memory, again."""
+    """Return the first line of an error that the input caused; raise any other again, such as exhausted memory."""
     if outcome_of(error)[0] != "failed":
         raise error
     return str(error).partition("\n")[0].rstrip(".")
@@ -91,7 +91,7 @@ def reason_of(error: Exception) -> str:
 def _half_batch(batch_size: int | None, under_runner: bool) -> str:
     if batch_size is None or batch_size < 2:
         return "Give it less to hold, or more memory."
-    # Behind a runner's own --, the words go to its tenants.
+    # A runner passes the words after `--` to its tenants.
     return f"Try half the batch: {'-- ' if under_runner else ''}--batch-size {batch_size // 2}"
 
 

@@ -34,7 +34,7 @@ def over_all_ranks(module: nn.Module, form: Form, compression: Compression) -> n
 
 
 def take_first(module: nn.Module) -> None:
-    """Give every rank the first one's weights and buffers."""
+    """Give every rank the first rank's weights and buffers."""
     for tensor in (*module.parameters(), *module.buffers()):
         distributed.broadcast(tensor.detach(), src=0)
 
@@ -50,12 +50,12 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is sharded over ranks: a DTensor, whose import takes 0.8 s."""
+    """Return whether a tensor is a DTensor, sharded over ranks, without importing DTensor, which takes 0.8 s."""
     return hasattr(tensor, "to_local")
 
 
 def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
-    """Shard each block, so that one is gathered while another computes, and the rest as a last one."""
+    """Shard each block by itself, so that one is gathered while another computes, then the rest as a last block."""
     # This import takes 0.8 s, which other forms need not pay.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard

@@ -22,22 +22,22 @@ class BenchmarkParameters:
 
     item: ClassVar[str] = "item"
     same_shapes: ClassVar[bool] = False
-    """Whether all steps have the same shapes: cuDNN and MIOpen then time their convolutions in the warm-up."""
+    """True if all steps have the same shapes: cuDNN and MIOpen then time their convolutions before the warm-up."""
 
     padding: ClassVar[int | None] = None
     """The word that pads `texts` to the longest of a batch: the harness counts the other words of some batches."""
 
     fast_channels_last: ClassVar[bool] = False
-    """Whether its convolutions are faster on channels_last tensors, in 16 bits and tf32: then devices use them."""
+    """True if its convolutions are faster on channels_last tensors, in 16 bits and tf32: then devices use them."""
     serves: ClassVar[bool] = False
-    """Whether someone waits for each step, as for the next word of an answer: the time of each is recorded, too."""
+    """True if someone waits for each step, as for the next word of an answer: each step's time is then recorded."""
     ignored: ClassVar[dict[str, int]] = {}
     aliases: ClassVar[dict[str, str]] = {}
     """Other suites' flags, and the words that they become."""
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters with only one value in this benchmark: a flag for another value has no effect.
 
-    If they depend on another parameter, an instance sets them before it calls `__init__`.
+    If such a value depends on another parameter, an instance sets `fixed` before it calls `__init__`.
     """
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")

@@ -26,7 +26,7 @@ from cotenant.errors import CotenantError
 
 
 class MasterWeights:
-    """The fp32 copies of one optimizer's 16-bit weights, which it steps; its fp32 weights need no copy.
+    """The fp32 copies that an optimizer steps in place of its 16-bit weights; its fp32 weights need no copy.
 
     An fp16 weight loses every step below 1/2048 of its size, and Adam's eps of 1e-8 is zero in fp16: 0 / 0 once a
     gradient's square has faded, too (Micikevicius et al. 2018, "Mixed precision training").
@@ -82,9 +82,9 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 
 
 def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: str | None) -> str:
-    """Return fp32, tf32, bf16, fp16 or half for every spelling; `--precision` overrides its aliases.
+    """Return fp32, tf32, bf16, fp16 or half for every spelling.
 
-    So it can follow a job's own words. Raises CotenantError if two aliases disagree without it.
+    `--precision` overrides its aliases, such as a job's own. Raises CotenantError if two aliases disagree without it.
     """
     if precision is not None:
         return precision
@@ -106,7 +106,7 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
 
 @dataclass(slots=True)
 class Precision:
-    """One precision on one device. `autocast` surrounds a 16-bit step, `outside` the backward within it.
+    """One precision on one device. `autocast` surrounds a 16-bit step, `outside` suspends it for the backward.
 
     `updates` is counted here, as another frame would cost a thousandth of the smallest step. With a scaler, `stepped`
     counts the updates that reached the optimizer, and `overflowed`, on the device, the ones among them that it
@@ -188,7 +188,7 @@ class Precision:
         torch.clear_autocast_cache()
 
     def minimize(self, compute: Callable[[], Tensor], optimizer: Optimizer, clip_norm: float | None = None) -> Tensor:
-        """Let an optimizer that computes the loss several times a step, like LBFGS, make one; return the first loss.
+        """Make one step of an optimizer that computes the loss several times a step, like LBFGS; return the first loss.
 
         It counts as one update. Raises UnsupportedError if gradients are scaled.
         """
@@ -246,7 +246,7 @@ class Precision:
         self.scaler.update()
 
     def _steps(self, optimizer: Optimizer, *_: Any) -> None:
-        """Count a step that the scaler allows; a fused optimizer is told on the device to change nothing."""
+        """Count a step that the scaler allows, and on the device the steps that a fused optimizer ignores."""
         self.stepped += 1
         found_inf: Tensor | None = getattr(optimizer, "found_inf", None)
         if found_inf is not None:
@@ -265,7 +265,7 @@ def _in_bf16(forward: Callable[..., Any], layers: nn.RNNBase, *given: Any) -> An
     if not torch.is_autocast_enabled("cuda"):
         return forward(*given)
     weights = {name: weight.to(torch.bfloat16) for name, weight in layers.named_parameters()}
-    with torch.no_grad():  # As one piece: cuDNN would copy them once more.
+    with torch.no_grad():  # In one piece of memory: cuDNN would copy scattered weights once more.
         torch._cudnn_rnn_flatten_weight(
             [weights[name] for name in layers._flat_weights_names],
             (4 if layers.bias else 2) + (layers.proj_size > 0),
@@ -313,8 +313,8 @@ def set_precision(name: str, device: Device) -> Precision:
     # By default torch counts emulation, and autocast takes it for support.
     if name == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise UnsupportedError(f"{device.name} has no bf16: torch would emulate it.", "Use --precision fp16.")
-    # These two setters keep torch's older and newer switches in agreement. The newer alone would leave the older
-    # ones behind, and then reading them raises, as torch.compile does.
+    # These two setters keep torch's older and newer switches in agreement. Were the newer set alone, reading the older,
+    # as torch.compile does, would raise.
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = name == "tf32"
     if name not in DTYPES:

@@ -1,7 +1,7 @@
 """Neighbours of known pressure: benchmarks that use a stated share of one resource and count the amount they got.
 
 A level is a duty cycle, in percent: this much of each period is work, the rest is sleep (Bubble-Up, Mars et al.,
-MICRO 2011, has such a dial). A level's meaning differs between machines; amounts in physical units do not.
+MICRO 2011, has such a dial). The same level means different amounts on different machines; physical units do not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cotenant.procfs import fields, read_text, to_int
 FULL = 100
 FIXED = {"batch_size": 1, "workers": 0, "cached_batch": False}
 PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
-"""The length of a piece of a device's work, and the most minimal pieces in it."""
+"""The length of a piece of a device's work, the minimal pieces that are timed, and the most of them in a piece."""
 
 
 class Pressure(Benchmark):
@@ -45,7 +45,7 @@ class Pressure(Benchmark):
         self.owed_ns = 0
 
     def build(self, run: Run) -> None:
-        """Make the data for `work`."""
+        """Declare steps to be uneven, and prepare."""
         run.uneven = True  # A step is as many pieces of work as fit.
         self.prepare(run)
 
@@ -88,8 +88,8 @@ class Pressure(Benchmark):
         return amount
 
     def pay(self, start_ns: int) -> None:
-        """Subtract the time worked since `start_ns` from the time owed, but at most one period's share: a frozen piece
-        may have lasted for seconds."""
+        """Subtract the time since `start_ns` from the time owed, which stays above minus one period's share: a piece
+        that was frozen may have lasted for seconds."""
         self.owed_ns = max(self.owed_ns - (clock_ns() - start_ns), 1 - self.share_ns)
 
     def work(self) -> float:
@@ -98,7 +98,7 @@ class Pressure(Benchmark):
 
 
 class DevicePressure(Pressure):
-    """A neighbour on a device: work is enqueued one piece ahead, so that the device never rests between two.
+    """A neighbour on a device: work is enqueued one piece ahead, so that the device never rests between two pieces.
 
     Waiting for a piece blocks instead of spinning: the pressure is on the device alone.
     """

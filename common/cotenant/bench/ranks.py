@@ -1,7 +1,7 @@
 """Starts a process per device of a benchmark that trains one model: python -m cotenant.bench.ranks MAIN.PY [FLAGS].
 
-Their number is `--devices`; 0 or unset means all of $DEVICE_TOTAL, or if that is unset, all that torch sees. With
-`--parallel dp` one process serves all devices.
+The number of processes is `--devices`; 0 or unset means $DEVICE_TOTAL, or if that is unset, all devices that torch
+sees. With `--parallel dp` one process serves all devices.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cotenant.text import endpoint
 
 
 def number_of_ranks(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
-    """Return the number of processes of a benchmark with these flags on this node; 0: start it by itself.
+    """Return the number of processes of a benchmark with these flags on this node; 0: start it without a launcher.
 
-    By itself it reports a problem with its devices best. `count` returns the number that torch sees.
+    Without one it reports a problem with its devices best. `count` returns the number of devices that torch sees.
     """
     devices = value_behind(words, "--devices", usual="0")
     if value_behind(words, "--parallel") == "dp" or not devices.isdecimal():

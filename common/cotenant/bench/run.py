@@ -46,7 +46,7 @@ class Run:
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.uneven = False
-        """Whether steps differ in their work: the first step's operations then say nothing about the others'."""
+        """True if steps differ in their work: the watched step's operations then say nothing about the others'."""
         self.heeded: set[str] = set()
         self.switches = inherited_switches(os.environ)
         dropped = drop_switches(os.environ)
@@ -92,16 +92,17 @@ class Run:
 
     @property
     def tries_algorithms(self) -> bool:
-        """Whether the first step times the device's convolutions, to choose the fastest; ranks never time them."""
+        """True if the first step times the device's convolutions, to choose the fastest; several ranks never do."""
         return self.chosen.is_accelerator and torch.backends.cudnn.benchmark and self.world.size == 1
 
     @property
     def updates(self) -> int:
-        """The number of calls of `update`: a step's return does not show that it trained."""
+        """The number of updates, by `update` or `minimize`: a step's return does not show that it trained."""
         return self.precision.updates
 
     def _wants_channels_last(self) -> bool:
-        """Return the flag's value; by default True if tensor cores want convolutions so: they copy other formats."""
+        """Return the flag's value; by default True if the benchmark gains and tensor cores, which copy other formats,
+        run its convolutions."""
         requested = self.benchmark.channels_last
         if requested is not None:
             return requested
@@ -113,7 +114,9 @@ class Run:
         self.observed["memory_format"] = "channels_last"
 
     def place(self, module: nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
-        """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled.
+        """Return the module on the device, in this precision's weights and memory format, over all ranks.
+
+        It is compiled if asked for.
 
         `form` and `compression` apply to several ranks. Raises UnsupportedError for fp16 weights in shards.
         """
@@ -234,7 +237,7 @@ class Run:
         )
 
     def _workers(self) -> int:
-        """Return the number of this rank's loader processes; a total other than asked for is a finding."""
+        """Return the number of this rank's loader processes; a total other than the one asked for is a finding."""
         self.heeded.add("workers")
         requested, ranks = self.benchmark.workers, self.world.local_size
         assert requested is not None

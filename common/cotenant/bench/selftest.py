@@ -60,9 +60,10 @@ def built_for(torch: Any) -> str:
 
 
 def vision_error(torch: Any, installed: str) -> str:
-    """Return why torchvision cannot be imported, without its models, which import torch's compiler for a second.
+    """Return why torchvision cannot be imported, "" if it can.
 
-    A mismatched pair fails when its operators are registered, and a required package may be missing.
+    A required package may be missing, and operators built for another torch are not registered. Its models are not
+    imported: they import torch's compiler, which takes a second.
     """
     if not installed:
         return ""
@@ -88,7 +89,7 @@ def _operators_error(torch: Any) -> str:
 
 
 def _required(package: str) -> list[str]:
-    """Return the packages that `package` requires everywhere, without torch."""
+    """Return the packages, except torch, that `package` requires unconditionally."""
     lines = [line for line in metadata.requires(package) or [] if ";" not in line]
     return [name[0] for line in lines if (name := re.match(r"[\w.-]+", line)) and name[0] != "torch"]
 

@@ -1,4 +1,4 @@
-"""From `main()` to the exit status: one benchmark, alone or as a tenant of a runner, and its printed lines."""
+"""Runs one benchmark from `main()` to the exit status, alone or as a tenant of a runner, and prints its lines."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def _plain(value: Any) -> str:
 
 
 RUNNER_READS_S = 0.3
-"""A runner reads its messages ten times a second."""
+"""Longer than a runner leaves a message unread: it reads ten times a second."""
 
 
 def main(benchmark: type[Benchmark], argv: Sequence[str] | None = None) -> NoReturn:
-    """Run a benchmark with the words of its command line, alone or as a tenant, and leave with its exit status."""
+    """Run a benchmark with the words of its command line, alone or as a tenant, and exit with its status."""
     status = run_benchmark(benchmark, sys.argv[1:] if argv is None else argv)
     if SOCKET_VARIABLE in os.environ or NODE_VARIABLE in os.environ:
         # A thread of torch that asks for the interpreter during its shutdown ends the process by SIGABRT, after
@@ -92,7 +92,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
                 "Over several nodes, python -m cotenant.bench.ranks starts the ranks, as the run.sh of such jobs does.",
             )
         benchmark = cls(**parsed.values)
-        # As given: DataParallel multiplies it.
+        # The value given, which DataParallel multiplies.
         batch_size = parsed.values["batch_size"]
         return _measure(benchmark, parsed, runner, world)
     except RunnerGoneError as error:

@@ -1,4 +1,4 @@
-"""The sizes of batches: the words in a random sample of them, or their non-zero numbers, for each counted item.
+"""The sizes of batches: the words, or the non-zero numbers, per counted item in a random sample of them.
 
 The first batches show the size of an item. Later ones that are shorter, or padded, would be credited with as many
 items. Looking at a batch takes longer than some steps, so it is done when the clock has stopped.
@@ -20,11 +20,11 @@ from cotenant.bench.loader import ORDERED, tensors_in
 ONE_IN = 10
 """One of this many batches of an observation is looked at."""
 MOST_HELD_BYTES = 1 << 24
-"""The most bytes of batches held for that, but at least one batch: a device may be full."""
+"""The most bytes of batches held for that, though always one batch: a device may be full."""
 LOOKED_AT = 1 << 16
 """The most numbers of a tensor that are looked at."""
 SMALLER = 0.05
-"""Batches of one set differ in size; but not all of them by this much."""
+"""Batches of one data set differ in size, but not all of them by this share."""
 FEW = 3
 
 _chance = random.SystemRandom()
@@ -77,7 +77,7 @@ class ObservedSizes:
         return list(chain.from_iterable(self._observed[skip:]))
 
     def results(self) -> dict[str, Any]:
-        """Return the record's part on sizes, and on words that are no padding, for batches with any."""
+        """Return the record's part on sizes, and on words that are no padding for batches that hold words."""
         seen = self._kept
         told = seen or self._warm_up
         places, words = sum(size.places for size in told), sum(size.words for size in told)
@@ -93,14 +93,14 @@ class ObservedSizes:
 
 
 def smaller(before: Sequence[float], after: Sequence[float], unit: str) -> list[str]:
-    """Return a difference if every batch holds less than each of the warm-up: sizes within one data set overlap."""
+    """Return a sentence if every batch holds less than every warm-up batch: sizes within one data set overlap."""
     if len(after) < FEW or not before or min(before) <= 0 or not falls_short(before, after):
         return []
     return [f"batches of {fmean(after):.4g} {unit} per item, not {fmean(before):.4g}"]
 
 
 def falls_short(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Return whether all of `after` are below `before`, by more than they differ from each other."""
+    """Return whether all of `after` lie below `before`, by SMALLER and by more than they differ from each other."""
     most = max(after)
     gap = min(before) - most
     return gap > SMALLER * min(before) and gap > most - min(after)

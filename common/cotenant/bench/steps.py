@@ -16,7 +16,7 @@ from cotenant.bench.device import Device
 
 
 class MarkedSteps:
-    """Called like the step, in one observation; keeps a mark before the first step and after every one."""
+    """A stand-in for the step in one observation, which keeps a mark before the first step and after every one."""
 
     def __init__(self, step: StepFunction, device: Device) -> None:
         self._step = step

@@ -40,7 +40,7 @@ WORD_BYTES = 4096
 WORDS = 1
 """The tag of signs of life, and of the last words of ranks."""
 SOON_S = 1.0
-"""When one rank ends, others follow: within this time all have given their reason."""
+"""When one rank ends, others follow; within this time all have given their reason."""
 BEAT = b"beat"
 
 Reason = tuple[str, str]
@@ -63,7 +63,7 @@ class Together:
     settle_ns = made = 0
 
     def __init__(self, world: World, nodes: Sequence[Mapping[str, Any]], ready_by_s: float, silence_s: float) -> None:
-        """Meet the other ranks. Raises NodeLostError if one does not come until `ready_by_s`."""
+        """Meet the other ranks. Raises NodeLostError if one does not come by `ready_by_s`."""
         self._world, self._nodes, self._ready_by_s, self._silence_s = world, nodes, ready_by_s, silence_s
         self._runner: Rendezvous | None = None
         if world.rank == 0:
@@ -151,7 +151,7 @@ class Together:
         return bool(self._store.check(["stop"]))
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Hand over the record, and all ranks' observations, on rank 0's clock as if all had left GO at once. Raises
+        """Hand over the record and all ranks' observations, in rank 0's time, as if all had left GO at once. Raises
         NodeLostError."""
         part_of_rank = {
             "observations": [_moved(fields, -self._go_ns) for fields in self._observations],
@@ -174,7 +174,7 @@ class Together:
         return record
 
     def failed(self, outcome: str, message: str) -> None:
-        """Report the reason for this rank's end: to rank 0, or as rank 0 to the runner, if no other rank caused it."""
+        """Report this rank's reason for its end to rank 0; rank 0 tells the runner the reason that explains all."""
         if self._runner is None:
             with contextlib.suppress(RuntimeError):  # Rank 0 has ended.
                 self._tell(json.dumps([outcome, message[: WORD_BYTES // 8]]).encode())
@@ -187,7 +187,7 @@ class Together:
         self._store.set(f"{what}/{self._world.rank}", content)
 
     def _await(self, what: str, word: str) -> list[bytes]:
-        """Return the content that each rank has stored. Raises NodeLostError if one has not in time."""
+        """Return the content that each rank has stored. Raises NodeLostError if one stores nothing in time."""
         keys = [f"{what}/{rank}" for rank in range(self._world.size)]
         left_s = max(0.01, self._ready_by_s - time.monotonic())
         try:

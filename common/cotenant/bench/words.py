@@ -1,4 +1,4 @@
-"""Running text in files, words separated by blanks as in WikiText, as numbers."""
+"""Reads running text, with words separated by blanks as in WikiText, as numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIECE_BYTES = 1 << 24
 
 
 def read_words(path: Path, words: int) -> NDArray[np.int64]:
-    """Return the text as ranks of its words, 0 the most frequent; ranks from `words` on become <unk>.
+    """Return the text as ranks of its words by frequency, <unk> always first; ranks from `words` on become <unk>, 0.
 
     The end of a line is a word. Raises ValueError for an empty file, and OSError for an unreadable one.
     """

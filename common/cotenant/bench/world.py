@@ -47,7 +47,7 @@ class World:
         return self.size // self.local_size
 
     def check_size(self, devices: int) -> None:
-        """Raise CotenantError for a benchmark that asks for another number of devices than there are ranks here."""
+        """Raise CotenantError if a benchmark asks for several devices, but not for as many as there are ranks here."""
         if devices not in (1, self.local_size):
             raise CotenantError(
                 f"--devices {devices} takes as many processes, and there is {self.local_size}.",
@@ -55,7 +55,7 @@ class World:
             )
 
     def settle(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Keep to this rank's own processors, if a runner assigned them; a single rank has no more than its share.
+        """Keep to this rank's own processors, if a runner assigned them: a single rank, too, keeps to its share.
 
         A program without a launcher keeps all of its slice.
         """
@@ -82,7 +82,7 @@ class World:
             distributed.init_process_group(backend, device_id=device.torch_device if device.is_accelerator else None)
 
     def spread(self, module: torch.nn.Module, form: Form = "ddp", compression: Compression = "none") -> torch.nn.Module:
-        """Return a module on its device with its gradients averaged over all ranks; one without gradients as it is."""
+        """Return a placed module with its gradients averaged over all ranks; one without gradients as it is."""
         if self.size == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
             return module
         return over_all_ranks(module, form, compression)
