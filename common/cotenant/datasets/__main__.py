@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print_list(requests)
         elif arguments.check_room:
             names, root = ", ".join(request.dataset.name for request in requests), requests[0].root
-            # None of their makers would see that they do not find room together.
+            # Each maker would check the room for its own set alone.
             with explained(names, root):
                 check_space(root, f"What is missing of {names}", sum(map(added_bytes, requests)))
         else:
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
-    """Return the request of the flags, else of the environment; raises CotenantError for one that makes no sense."""
+    """Return a request for each set, from flags or else the environment. Raises CotenantError if they make no sense."""
     fake = _switch("FAKE_DATASET", "1", "1 for fake sets, 0 for real ones")
     if fake and (arguments.mirror or arguments.local):
         flag = "--mirror" if arguments.mirror else "--from"
@@ -112,7 +112,7 @@ def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
 
 
 def _size(flag: str | None) -> str | None:
-    """Return the size that the flag names, else the environment, None if neither does. Raises CotenantError."""
+    """Return the size that the flag or else the environment names, None if neither does. Raises CotenantError."""
     size = flag or os.environ.get("DATASET_SIZE") or None
     if size not in (None, *SIZES):
         remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
@@ -121,9 +121,9 @@ def _size(flag: str | None) -> str | None:
 
 
 def _usual(root: Path, dataset: Dataset) -> SetRequest:
-    """Return the fake set of the default size: beside an accelerator the one that outgrows caches.
+    """Return the request for a fake set of the default size: beside an accelerator `full`, which outgrows caches.
 
-    A set that a suite's start makes has no more than UNASKED_BYTES.
+    At a suite's start a set whose full size is above UNASKED_BYTES is small.
     """
     from cotenant.machine.topology import discover
 

@@ -1,6 +1,6 @@
 """Declarations of a data set: the files that are made, the archives that are published, and the files out of these.
 
-If a set stands, its manifest says so: that is written last.
+A folder with a manifest holds a complete set: the manifest is written last.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ class Recipe:
 class Archive:
     """One file that a publisher hands out.
 
-    `digest` is an md5 or a sha256 in hexadecimal digits that `recorded_by` published; it is None, and never made up,
-    if none was recorded.
+    `digest` is an md5 or a sha256 in hexadecimal digits that `recorded_by` published; it is None if none was recorded.
     """
 
     name: str
@@ -63,7 +62,7 @@ class Archive:
 
     @property
     def exact(self) -> bool:
-        """Is `size_bytes` binding? It was recorded beside each sha256, and is known about of the other files."""
+        """True if `size_bytes` is exact: it was recorded beside each sha256, and is approximate for other files."""
         return self.digest is not None and len(self.digest) == 64
 
 
@@ -81,8 +80,8 @@ def published(dataset: str) -> tuple[Archive, ...]:
 class Half:
     """All of a real set, or its validation half.
 
-    `paths` are the files and folders that make it complete, `unpacked_bytes` is about their size. `links` lead
-    readers of the training half to the files in its place: name -> target beside it.
+    `paths` are the files and folders that make it complete, `unpacked_bytes` is about their size. `links`, name ->
+    target beside it, lead readers of training files to the validation files.
     """
 
     archives: tuple[Archive, ...]
@@ -93,14 +92,14 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A data set, fake and real, which stand at the same place in the same layout.
+    """A data set, whose fake and real form have the same place and layout.
 
     `content` yields a fake file's bytes, piece by piece; it runs in worker processes, so it must pickle.
 
     `rules` say where the members of a real set's archives go: a pattern of a member's whole name -> its path below the
     set's folder. Out of the members below RAW, `prepare` makes the set's own files. `check` returns the items of each
     split in the folder, before the links are there. Both raise DamagedArchiveError if the files make no sense.
-    `gated` is the page on which a person asks for the archives: then none is ever downloaded.
+    `gated` is the page on which a person asks for the archives: such archives are never downloaded.
 
     `version` grows with every change of the bytes made or laid out.
     """
@@ -190,6 +189,6 @@ def count_pictures(splits: str, folder: Path) -> dict[str, int]:
 
 
 def count_lines(path: Path) -> int:
-    """Return how many lines end in a file."""
+    """Return the number of line ends in a file."""
     with path.open("rb") as file:
         return sum(piece.count(b"\n") for piece in iter(lambda: file.read(1 << 20), b""))

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, folders that change places, a lock, free space, and refusals of the system."""
+"""Files that are whole or absent, folders that change places, a lock, free space, and errors of the system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELSEWHERE = "give another place with --root DIR or DATA_DIRECTORY"
 
 
 def write_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write `pieces` as the file `path`, which appears complete and on the disk."""
+    """Write `pieces` as the file `path`, which appears once it is complete and on the disk."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("wb") as file:
@@ -34,14 +34,14 @@ def write_file(path: Path, pieces: Iterable[bytes]) -> None:
 
 def file_size(path: Path) -> int:
     """Return the bytes of the file at `path`, 0 if there is none."""
-    # Another maker may move it away between the two looks.
+    # Another maker may move it away between the two calls.
     with suppress(FileNotFoundError):
         return path.stat().st_size if path.is_file() else 0
     return 0
 
 
 def bytes_below(folder: Path) -> int:
-    """Return the bytes of the files in `folder` and below it; a folder that goes meanwhile has none."""
+    """Return the bytes of the files in `folder` and below it; a folder that disappears meanwhile has none."""
     return sum(file_size(Path(place, name)) for place, _, names in os.walk(folder) for name in names)
 
 
@@ -55,7 +55,7 @@ def swap_in(new: Path, target: Path) -> None:
 
 @contextmanager
 def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file `path`, which a dead process does not; call `waiting` before a wait for another process.
+    """Hold the lock file `path`, which a process releases as it dies; call `waiting` before waiting for another.
 
     The file stays: removing it would let a third process lock a new one of the same name.
     """

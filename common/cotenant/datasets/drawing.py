@@ -1,4 +1,4 @@
-"""Photographs, which compress as real ones do: slow colour, gratings, shapes, texture on every scale."""
+"""Draws photographs that compress as real ones do: slow colour, gratings, shapes, texture on every scale."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def draw_photograph(style: Style, random: Generator, width: int, height: int) ->
 
 
 def photograph(path: str, label: int, width: int, height: int, *, jitter: int = 0, upright: float) -> bytes:
-    """Return the JPEG file of this name, in the style of a class: no matter which worker draws it, or after which.
+    """Return the JPEG file of this name, in the style of a class: the same bytes from any worker, in any order.
 
-    Width and height vary by up to `jitter` pixels; so large a part of all pictures stands `upright`.
+    Width and height vary by up to `jitter` pixels; the share `upright` of all pictures stands upright.
     """
     random = seeded(*path.encode())
     if jitter:

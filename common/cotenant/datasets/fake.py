@@ -26,7 +26,7 @@ _MOST_PER_TASK = 8
 
 
 def plan(request: SetRequest) -> tuple[str, int]:
-    """Return the steps to come, and the bytes that they write in all."""
+    """Return the steps to come in words, and the bytes that they write in all."""
     recipe = request.dataset.sizes[request.size]
     count, there = sum(1 for _ in recipe.files()), size_words(bytes_below(request.staging))
     about = size_words(recipe.estimated_bytes)
@@ -34,7 +34,7 @@ def plan(request: SetRequest) -> tuple[str, int]:
 
 
 def fill(request: SetRequest) -> FolderManifest:
-    """Make all files of the set in its staging folder, but for complete ones of a run that ended."""
+    """Make the files of the set in its staging folder that no earlier run completed; return the manifest."""
     dataset, staging = request.dataset, request.staging
     files = tuple(dataset.sizes[request.size].files())
     for path in staging.rglob(f".*{TEMPORARY_SUFFIX}"):
@@ -56,7 +56,7 @@ def fill(request: SetRequest) -> FolderManifest:
 
 
 def _processors() -> int:
-    """Return how many we may use, and have time of: in a container a quota may leave a few of a large host's."""
+    """Return the number of processors that may be used; a container's quota may leave the time of a few."""
     usable, quota = len(os.sched_getaffinity(0)), quota_processors(cgroup_mounts())
     return usable if quota is None else max(1, min(usable, math.ceil(quota)))
 
@@ -73,14 +73,14 @@ def _make(content: Callable[[File], Iterable[bytes]], folder: Path, files: Seque
 def _by_workers(
     make: Callable[[Sequence[File]], int], tasks: Iterable[Sequence[File]], processes: int
 ) -> Iterator[int]:
-    """Yield how many files each task has made, as they end in so many workers.
+    """Yield the number of files that each task has made, as tasks end in this many workers.
 
-    Raises OSError or ImportError as a worker met it, CotenantError if one died. No worker outlives it.
+    Raises the OSError or ImportError that a worker met, CotenantError if one died. No worker outlives this generator.
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _follow_parent) as workers:
         try:
             with _without_interrupts():
-                # Not by `map`, which cancels the work that a dead worker leaves, and the pool's thread prints that.
+                # Not by `map`: it cancels the work that a dead worker leaves, which the pool's thread prints.
                 results = [workers.submit(make, task) for task in tasks]
             for result in as_completed(results):
                 yield result.result()
@@ -99,8 +99,8 @@ def _by_workers(
 def _without_interrupts() -> Iterator[None]:
     """Start workers that Ctrl-C does not reach, and raise KeyboardInterrupt afterwards if one came meanwhile.
 
-    A terminal sends it to all: workers inherit a mask, and their parent ends them. Another thread may still take the
-    signal for the parent, which must not leave a worker half started: it would print a traceback.
+    A terminal sends SIGINT to all. Workers inherit the mask that blocks it, and their parent ends them. Another thread
+    of the parent may still take the signal: its handler only notes it, as a worker half started prints a traceback.
     """
     came: list[int] = []
     usual = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
@@ -115,7 +115,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _follow_parent() -> None:
-    """End this worker as soon as its parent is gone, even if that was killed."""
+    """End this worker as soon as its parent is gone, even if the parent was killed."""
 
     def wait() -> None:
         parent = multiprocessing.parent_process()

@@ -21,7 +21,7 @@ from cotenant.datasets.progress import say, shown_progress
 from cotenant.errors import CotenantError
 
 TRIES = 5
-"""How often a source is asked without that more than PROGRESS_BYTES beyond the farthest byte came."""
+"""The number of times a source is asked in a row without PROGRESS_BYTES more than ever before."""
 FIRST_WAIT_S = 1.0
 PROGRESS_BYTES = 1 << 20
 STALL_S = 30
@@ -31,9 +31,8 @@ REMEDY = (
     " or put the file into a folder and name that with --from DIR (COTENANT_DATA_FROM)."
 )
 _PIECE_BYTES = 1 << 18
-# Exit statuses of curl (its manual's last section): no range is served; and faults that asking again does not mend,
-# which are a forbidden protocol, a malformed URL, a file that cannot be read, redirects without end, a wrong
-# certificate.
+# Exit statuses of curl (its manual's last section). _NO_RANGE: the server serves no range. _FINAL: asking again does
+# not help, after a forbidden protocol, a malformed URL, an unreadable file, endless redirects or a wrong certificate.
 _NO_RANGE = (33, 36)
 _FINAL = (1, 3, 37, 47, 60)
 # A server's statuses that mean "later", among 400 to 499.
@@ -41,7 +40,7 @@ _LATER = (408, 425, 429)
 
 
 class SourceError(Exception):
-    """One source did not give the file: why, and whether asking again is of no use."""
+    """One source did not give the file; `final` if asking it again is of no use."""
 
     def __init__(self, reason: str, *, final: bool) -> None:
         super().__init__(reason)
@@ -49,7 +48,7 @@ class SourceError(Exception):
 
 
 class WrongBytesError(Exception):
-    """A file is not the one it should be; its words go on after "it is not the file:"."""
+    """A file is not the one it should be; the message continues "it is not the file:"."""
 
 
 def check_mirror(url: str) -> str:
@@ -129,7 +128,7 @@ def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
     """
     if archive.exact and start >= archive.size_bytes:
         return
-    # With an unknown exact size, twice as much cannot be it.
+    # If the exact size is unknown, a file of twice the size cannot be the right one.
     most_bytes = archive.size_bytes * (1 if archive.exact else 2)
     with (
         path.open("ab") as file,
@@ -157,7 +156,7 @@ def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
 
 
 def _command(url: str, start: int) -> list[str]:
-    # Never from https to a protocol that others can read and change; never from a server to a file of this machine.
+    # Redirects lead from https to no protocol that others can read and change, and to no file of this machine.
     redirects = "=https" if url.startswith("https:") else "=http,https"
     return [
         "curl", "--disable", "--globoff", "--silent", "--show-error", "--fail", "--user-agent", "cotenant",
@@ -168,7 +167,7 @@ def _command(url: str, start: int) -> list[str]:
 
 
 def _source_error(status: int, problem: str, path: Path) -> SourceError:
-    """Return the meaning of curl's exit status and its message."""
+    """Return the meaning of curl's exit status and message; remove the file if its rest cannot be sent."""
     if status in _NO_RANGE:
         path.unlink(missing_ok=True)
         return SourceError("it cannot send only the rest, so the download starts again", final=False)

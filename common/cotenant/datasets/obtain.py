@@ -28,7 +28,7 @@ class ForeignFilesError(CotenantError):
 
 
 def standing(request: SetRequest) -> FolderManifest | None:
-    """Return the manifest of the set, if it stands there and serves."""
+    """Return the manifest of the set in its place, None if there is none or it does not satisfy the request."""
     manifest = read_manifest(request.folder)
     return manifest if manifest is not None and request.accepts(manifest) else None
 
@@ -54,7 +54,7 @@ def obtain(request: SetRequest) -> None:
 
 
 def added_bytes(request: SetRequest) -> int:
-    """Return the bytes that obtaining the set adds; 0 of one that will be refused."""
+    """Return the bytes that obtaining the set adds; 0 for one that will be refused."""
     if standing(request) is None:
         with suppress(CotenantError):
             return _plan(request)[1]
@@ -62,7 +62,7 @@ def added_bytes(request: SetRequest) -> int:
 
 
 def _plan(request: SetRequest) -> tuple[str, int]:
-    """Return the steps to come, and the bytes they add to the remains of killed runs, which are used or removed.
+    """Return the steps in words, and the bytes they add to the remains of killed runs, which are used or removed.
 
     Raises CotenantError for a real set that may not be got.
     """
@@ -71,9 +71,9 @@ def _plan(request: SetRequest) -> tuple[str, int]:
 
 
 def _stands(request: SetRequest) -> bool:
-    """Tell whether the set stands there and serves, and print it."""
+    """Return whether the set is in its place and satisfies the request; print it if so, outside of a runner."""
     manifest = standing(request)
-    # A runner asks once per benchmark, and several read the same set: that it is there is no news then.
+    # A runner asks once per benchmark, and several read the same set: its presence is no news then.
     if manifest is not None and RUN_VARIABLE not in os.environ:
         content = manifest.size if manifest.kind == FAKE else f"real, {manifest.half}"
         say(f"{request.dataset.name}: present ({content}) in {request.folder}")
@@ -110,7 +110,7 @@ def _refuse_foreign(request: SetRequest) -> None:
 
 
 def _build(request: SetRequest) -> None:
-    """Fill the staging folder, complete it with the manifest once all else is on the disk, and swap it in."""
+    """Fill the staging folder, add the manifest once all else is on the disk, and swap the folder in."""
     start_s = time.monotonic()
     _refuse_foreign(request)
     before, staging = read_manifest(request.folder), request.staging

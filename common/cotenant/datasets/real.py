@@ -34,11 +34,11 @@ from cotenant.errors import CotenantError
 from cotenant.text import size_words
 
 UNASKED_BYTES = 2_000_000_000
-"""More is only written on request."""
+"""More bytes than this are written only on request."""
 
 
 def plan(request: SetRequest) -> tuple[str, int]:
-    """Return the steps to come, and the bytes that they write; raises CotenantError if that may not be."""
+    """Return the steps in words, and the bytes that they write. Raises CotenantError if they are not allowed."""
     half, dataset = request.wanted, request.dataset
     local_archives, unpacked = _own_files(request)
     if unpacked is not None:
@@ -61,7 +61,7 @@ def plan(request: SetRequest) -> tuple[str, int]:
 
 
 def fill(request: SetRequest) -> FolderManifest:
-    """Lay the half out in the staging folder."""
+    """Lay the half out in the staging folder, and return its manifest."""
     half, dataset, staging = request.wanted, request.dataset, request.staging
     local_archives, unpacked = _own_files(request)
     # Files that a killed run unpacked are not taken over: its archives are kept.
@@ -93,7 +93,7 @@ def fill(request: SetRequest) -> FolderManifest:
 
 
 def clear(request: SetRequest) -> None:
-    """Remove the archives; those of the set's other half stay."""
+    """Remove the archives of the half asked for; archives that only the other half needs stay."""
     for archive in request.wanted.archives:
         (request.arriving / archive.name).unlink(missing_ok=True)
     for folder in (request.arriving, request.arriving.parent):
@@ -104,7 +104,7 @@ def clear(request: SetRequest) -> None:
 def _own_files(request: SetRequest) -> tuple[Mapping[str, Path], Path | None]:
     """Return a person's own files of the half: archives by their names, or the folder of the unpacked set.
 
-    Looked for in the person's folder, or in one below it of the set's name; a fake set is none.
+    They are sought in the person's folder and in folders of the set's name below it; a fake set does not count.
     """
     local, half = request.local, request.wanted
     if local is None:
@@ -129,7 +129,7 @@ def _same_disk(source: Path, root: Path) -> bool:
 
 
 def _refuse_large(request: SetRequest, written_bytes: int) -> None:
-    """Raise CotenantError if more would be written than may be without being asked."""
+    """Raise CotenantError if more than UNASKED_BYTES would be written without a request for the full size."""
     if written_bytes > UNASKED_BYTES and request.size != SIZES[-1]:
         instead = f" {request.smaller} takes the smaller half." if request.smaller else ""
         raise CotenantError(
@@ -178,7 +178,7 @@ def _laid_out(request: SetRequest, local_archives: Mapping[str, Path]) -> dict[s
             raise DamagedArchiveError(f"lacks {', '.join(lacking)}")
         return dataset.check(staging)
     except DamagedArchiveError as error:
-        # A file with the recorded checksum would come again as it is.
+        # A file with the recorded checksum would be the same if it were fetched again.
         doubtful = [
             archive for archive in half.archives if archive.digest is None and archive.name not in local_archives
         ]
@@ -194,7 +194,7 @@ def _laid_out(request: SetRequest, local_archives: Mapping[str, Path]) -> dict[s
 
 
 def adopt(source: Path, half: Half, target: Path) -> None:
-    """Bring the files of an unpacked half to `target`: as second names of the same bytes, or as copies."""
+    """Bring the files of an unpacked half to `target`, as hard links or copies."""
     for path in half.paths:
         if (source / path).is_file():
             _link_or_copy(str(source / path), str(target / path))
@@ -206,5 +206,5 @@ def _link_or_copy(source: str, target: str) -> None:
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(os.path.realpath(source), target)
-    except OSError:  # On another disk, on a file system without second names, of another person's file.
+    except OSError:  # On another disk, on a file system without hard links, or for another person's file.
         shutil.copyfile(source, target)

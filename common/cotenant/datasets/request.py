@@ -12,9 +12,9 @@ from cotenant.datasets.dataset import ALL, FAKE, REAL, SIZES, VALIDATION, Datase
 class SetRequest:
     """A set to stand below `root`: a fake one of a size, or the `half` of the real one.
 
-    The size `full` allows a real one to write more than `real.UNASKED_BYTES`. `mirror` is a base URL that is tried
-    first, `local` a folder that is looked into before. So many `processes` make a fake one, by default one for each
-    processor that there is time of.
+    The size `full` allows a real one to write more than `real.UNASKED_BYTES`. `local` is a folder that is searched
+    before anything is fetched, `mirror` a base URL that is tried before the publisher's. `processes` workers make a
+    fake set, by default one for each processor that may be used.
     """
 
     root: Path
@@ -46,7 +46,7 @@ class SetRequest:
 
     @property
     def staging(self) -> Path:
-        """The place in which it is made; the name has all that decides the bytes, so that no other is reused."""
+        """The folder in which it is made; a fake set's has all that decides the bytes in its name, as it is reused."""
         variant = f"real-{self.half}" if self.half else f"{self.size}-v{self.dataset.version}"
         return self.root / ".making" / f"{self.dataset.name}-{variant}"
 
@@ -57,7 +57,7 @@ class SetRequest:
 
     @property
     def title(self) -> str:
-        """Describe the request in words."""
+        """The request in words."""
         return f"{self.dataset.name} (real, {self.half})" if self.half else f"{self.dataset.name} ({self.size})"
 
     @property
@@ -68,11 +68,11 @@ class SetRequest:
         return None if self.size == SIZES[0] else f"--size {SIZES[0]}"
 
     def leftovers(self) -> list[Path]:
-        """Return the remains of runs of this set, in any variant, from the places in which it is made."""
+        """Return the staging folders that runs of this set left behind, in any variant."""
         return list(self.staging.parent.glob(f"{self.dataset.name}-*"))
 
     def accepts(self, manifest: FolderManifest) -> bool:
-        """Tell whether the set of this manifest serves."""
+        """Return whether the set of this manifest satisfies the request."""
         if (manifest.name, manifest.kind, manifest.version) != (self.dataset.name, self.kind, self.dataset.version):
             return False
         return manifest.half in (self.half, ALL) if self.half else manifest.size in (self.size, SIZES[-1])

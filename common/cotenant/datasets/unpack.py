@@ -16,13 +16,13 @@ from typing import IO, BinaryIO, cast
 
 from cotenant.datasets.progress import shown_progress
 
-# Data that is packed does not grow beyond this: an archive that is to fill a disk does.
+# A data set does not unpack to more than this times its expected size; an archive made to fill a disk does.
 MOST_GROWTH = 3
 _PIECE_BYTES = 1 << 18
 
 
 class DamagedArchiveError(Exception):
-    """An archive that is not whole, or holds members that no data set does; its words follow its name."""
+    """An archive is not whole, or holds members that no data set does; the message follows the archive's name."""
 
 
 Place = Callable[[str], str | None]
@@ -35,7 +35,7 @@ Member = tuple[str, Callable[[], IO[bytes]]]
 def unpack(archives: Iterable[Path], folder: Path, place: Place, expected_bytes: int, title: str) -> None:
     """Write the members that `place` wants below `folder`; raises DamagedArchiveError, and OSError from the disk.
 
-    `expected_bytes` is about the size of all members; three times as much is refused.
+    `expected_bytes` is about the size of all members; more than three times as much is refused.
     """
     written = 0
     with shown_progress(f"unpacking {title}", expected_bytes, in_bytes=True) as reach:
@@ -69,7 +69,7 @@ def members_of(archive: Path) -> Iterator[Member]:
     else:
         with _decompressed(archive) as stream:
             yield from _of_tar(stream)
-            # The readers of `tarfile` never come to the checksum of the compression, which lies behind all.
+            # `tarfile` never reads as far as the checksum of the compression, which stands at the very end.
             while stream.read(_PIECE_BYTES):
                 pass
 

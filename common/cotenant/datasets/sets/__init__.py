@@ -1,4 +1,4 @@
-"""Every data set that a benchmark reads: each is a module of its name here, which is imported when it is asked for."""
+"""Every data set that a benchmark reads: each is a module of its name, which is imported when it is asked for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """BSDS500's layout: JPEG files of 481 x 321 pixels, lying or standing, in one folder per split.
 
-Of the published one, the pictures without the drawn boundaries and the programs that come with them.
+Of the published set only the pictures are taken, without the drawn boundaries and programs that come with them.
 Source: https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/resources.html
 """
 

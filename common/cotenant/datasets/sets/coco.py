@@ -1,6 +1,6 @@
 """COCO 2017's layout: pictures of about 640 x 480 and their objects in the real schema of its annotation files.
 
-Of the published one, captions and key points stay packed. Source of the schema: https://cocodataset.org/#format-data
+The published set's captions and key points stay packed. Source of the schema: https://cocodataset.org/#format-data
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def recipe(train: int, val: int) -> Recipe:
 
 
 def _identities(split: int, count: int) -> range:
-    """Return the ids of a split's pictures: with gaps, and of no other split."""
+    """Return the ids of a split's pictures, which have gaps and are in no other split."""
     return range(9 + split, 9 + split + 4 * count, 4)
 
 
@@ -108,7 +108,7 @@ def scene(identity: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     annotations = [
         {
             "segmentation": _run_lengths(box, width, height) if crowd else [_outline(box)],
-            # An octagon lacks of its box four corners of a quarter by a quarter, halved.
+            # An octagon is its box without four corners, each half of a quarter by a quarter.
             "area": round(box[2] * box[3] * (1.0 if crowd else 0.875), 4),
             "iscrowd": int(crowd),
             "image_id": identity,
@@ -129,7 +129,7 @@ def _outline(box: list[float]) -> list[float]:
 
 
 def _run_lengths(box: list[float], picture_width: int, picture_height: int) -> dict[str, list[int]]:
-    """Return the mask of a crowd, its box, as runs outside and inside it in turn, down one column after the other."""
+    """Return a crowd's mask, which is its box, as runs outside and inside it in turn, column after column."""
     x, y, width, height = map(int, box)
     width, height = max(width, 1), max(height, 1)
     gap = picture_height - height

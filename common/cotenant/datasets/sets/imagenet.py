@@ -1,6 +1,6 @@
 """ImageNet's layout: JPEG files in one folder per class.
 
-The published one (ILSVRC 2012) is made from the official tar files, which must not be redistributed.
+The published set (ILSVRC 2012) is made from the official tar files, which must not be redistributed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _RULES = {
     rf"ILSVRC2012_devkit_t12/data/({_META}|{_TRUTH})": rf"{RAW}/\1",
     r"(ILSVRC2012_val_\d{8}\.JPEG)": rf"{RAW}/\1",
 }
-# They have no URL: a person asks for them.
+# These have no URL: a person asks for them.
 _ARCHIVES = published("imagenet")
 
 
 def recipe(classes: int, train: int, val: int, width: int, height: int, jitter: int = 0) -> Recipe:
-    """Return the recipe of a set of so many pictures in all, each of about this size in pixels.
+    """Return the recipe of a set with this many pictures in all, each of about this size in pixels.
 
-    `jitter` pixels of width and height vary from picture to picture, and with it a quarter stands upright.
+    With `jitter`, width and height vary by up to so many pixels, and a quarter of the pictures stands upright.
     """
 
     def files() -> Iterator[File]:

@@ -27,7 +27,7 @@ RATINGS_PER_PIECE = 500_000
 # the 300 first have half of all ratings, and the last still has some.
 PLATEAU = 300
 _FIRST_RATING, _LAST_RATING = 789_652_009, 1_427_784_002
-# Of half a star to five stars.
+# The shares of ratings of half a star to five stars.
 _STARS = (0.012, 0.034, 0.014, 0.072, 0.044, 0.214, 0.110, 0.278, 0.077, 0.145)
 
 
@@ -41,10 +41,10 @@ def content(file: File) -> Iterator[bytes]:
     """Yield the file: sorted by user and movie, no movie twice for a user, every user and every movie in it."""
     least, users, movies = file.arguments
     random = seeded()
-    # Of each user, log-normal above `least`.
+    # The number of each user's ratings is log-normal above `least`.
     eagerness = np.exp(random.normal(0.0, 1.15, users))
     counts = least + random.multinomial(file.items - least * users, eagerness / eagerness.sum())
-    # By popularity rank: with gaps, the largest id among them.
+    # The movies' ids by popularity rank, with gaps, the largest id among them.
     others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
     identities = random.permutation(np.append(others, LARGEST_MOVIE_ID))
     yield HEADER
@@ -75,7 +75,7 @@ def _ranks(random: Generator, users: NDArray[Any], counts: NDArray[Any], movies:
     # One draw from each of a user's equal shares of the popularity, through its inverse distribution function.
     share = (place + random.random(len(owner))) / np.repeat(counts, counts) * movies / (movies + PLATEAU)
     rank = np.minimum(PLATEAU * share / (1 - share), movies - 1).astype(np.int64)
-    # User u rated movie u too, as long as there is one: so every movie was rated.
+    # User u also rated the movie of rank u, if there is one: so every movie was rated.
     rank[starts[users < movies]] = users[users < movies]
     rank = np.sort(owner * 2**18 + rank) - place
     # Each sorted rank is raised above the one before it, and kept low enough for the ranks after it.

@@ -1,4 +1,4 @@
-"""MNIST in its own idx files: digits of a font, turned, slanted and scaled again for each, or the published ones.
+"""MNIST in its own idx files: digits of a font, each turned, slanted and scaled anew, or the published ones.
 
 An idx file is two zero bytes, a type, the number of dimensions, the dimensions, the values, all big-endian.
 Source: http://yann.lecun.com/exdb/mnist/

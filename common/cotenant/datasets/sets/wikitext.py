@@ -1,6 +1,6 @@
 """WikiText-2's and WikiText-103's layout: running text with headings, a paragraph a line, words between blanks.
 
-The made ones' words are invented and follow Zipf's law (Merity et al. 2016 describe the real set).
+Fake sets have invented words that follow Zipf's law (Merity et al. 2016 describe the real sets).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Reci
 
 # Without the end of a line, which readers count as a word of its own.
 VOCABULARY = 33_277
-# Measured on the files made, rounded up; of larger vocabularies words are longer.
+# Measured on the files made, rounded up; larger vocabularies have longer words.
 BYTES_PER_TOKEN = 4.4
 BYTES_PER_TOKEN_OF_MANY = 4.9
 _SPLITS = ("train", "valid", "test")
@@ -28,7 +28,7 @@ _ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or
 
 
 def recipe(train: int, valid: int, test: int, vocabulary: int = VOCABULARY) -> Recipe:
-    """Return the recipe of texts with this many tokens each, of so many words."""
+    """Return the recipe of texts with this many tokens each, from a vocabulary of this many words."""
     counts, token_bytes = (train, valid, test), BYTES_PER_TOKEN if vocabulary == VOCABULARY else BYTES_PER_TOKEN_OF_MANY
     files = [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
     return Recipe(round(sum(counts) * token_bytes), lambda: files)
@@ -87,7 +87,7 @@ def _check(folder: Path) -> dict[str, int]:
 
 
 def dataset(number: str, name: str, about: str, sizes: dict[str, Recipe], unpacked: int, of_validation: int) -> Dataset:
-    """Return WikiText-2 or -103, whose archives take `unpacked` bytes, and `of_validation` the smaller half."""
+    """Return WikiText-2 or -103, whose files take `unpacked` bytes, those of the smaller half `of_validation`."""
     valid, archives = "wiki.valid.tokens", published(name)
     return Dataset(
         name=name,

@@ -1,8 +1,8 @@
 """WMT16 English-German as translators read it: tokenised sentences, a pair in the same line of two files.
 
-The made one has invented words of Zipf's law, some of them subwords, and sentences as long as the real ones, about
-N(25, 10) words up to 50. The published texts are split into words and punctuation marks. There are no subwords
-(byte-pair encoding): the vocabulary is the most frequent words of both languages, in the files and with the names that
+The fake set has invented words of Zipf's law, some of them subwords, and sentences as long as the real ones, about
+N(25, 10) words up to 50. The published texts are split into words and punctuation marks, not into subwords (byte-pair
+encoding): the vocabulary is the most frequent words of both languages, in the files and with the names that
 translators read. Rare words are unknown to them, so BLEU is not comparable with published models; speed is the same.
 """
 
@@ -24,7 +24,7 @@ from cotenant.datasets.unpack import DamagedArchiveError
 # Four special words that no file lists make 32,320 of them, a multiple of 8.
 VOCABULARY = 32_316
 MEAN_WORDS, SPREAD_WORDS, LONGEST = 25, 10, 50
-# By how many words a German sentence differs from its English one.
+# The standard deviation of a German sentence's words from its English one's.
 SPREAD_OF_PAIR = 3
 # Measured on the files made, rounded up.
 BYTES_PER_PAIR = 240
@@ -59,7 +59,7 @@ def content(file: File) -> Iterator[bytes]:
     if kind == _VOCABULARY_FILE:
         yield "".join(f"{word}\n" for word in words).encode()
         return
-    # Each word once inside a line and once at its end.
+    # Each word once as it stands inside a line and once as it ends one.
     written = np.array([word + after for after in " \n" for word in words], dtype=object)
     stem = file.path.rpartition(".")[0]
     for first in range(0, count, PAIRS_PER_PIECE):
@@ -83,7 +83,7 @@ def words_of(sentence: str) -> list[str]:
 
 
 def _prepare(folder: Path) -> None:
-    """Write the training pairs, or for the smaller half the pairs of newstest2013, the test set and the vocabulary."""
+    """Write the training pairs (the smaller half: the pairs of newstest2013), the test set and the vocabulary."""
     raw = folder / RAW
     if (raw / "europarl.en").exists():
         counts = _tokenise([raw / "europarl", raw / "commoncrawl", raw / "news"], folder / _TRAIN)
@@ -101,7 +101,7 @@ def _prepare(folder: Path) -> None:
 
 
 def _tokenise(texts: list[Path], target: Path) -> Counter[str]:
-    """Write the pairs of these texts as `target`.en and .de, and return how often each word is there.
+    """Write the pairs of these texts as `target`.en and .de, and return the number of times that each word occurs.
 
     Pairs with an empty side, or one beyond LONGEST_REAL words, are left out.
     """
