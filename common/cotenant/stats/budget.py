@@ -40,8 +40,8 @@ def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
     """Return the amount that fits into `budget_ns` if a batch takes `batch_ns`: never more than was requested.
 
     `number` is lowered first, so that as many observations are kept as requested; `repeat` only if single batches are
-    still too many, and then at most a third of the observations is not kept. A rate without an interval is hardly one:
-    so the requested observations, as far as an interval needs them, may last until `latest_ns`.
+    still too many, and then at most a third of the observations is not kept. A rate without an interval is worth
+    little: the requested observations, as far as an interval needs them, may last until `latest_ns`.
     """
     batches = max(1, budget_ns // batch_ns)
     number = min(requested.number, max(1, batches // requested.repeat))
@@ -67,10 +67,10 @@ def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
 
 
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
-    """Return how long a batch takes by the times of the warm-up steps; None if they show nothing.
+    """Return the time of a batch, by the times of the warm-up steps; None if they show nothing.
 
-    The first step also compiles, and its operations are counted: it counts only if there is no other. Of the others
-    the shortest counts: anything else that goes on while tenants get ready only makes a step longer.
+    The first step also compiles, and is watched: it counts only if there is no other. Of the others the shortest
+    counts: anything else that goes on while tenants get ready only makes a step longer.
     """
     for steps_ns in (warm_up_ns[1:], warm_up_ns[:1]):
         if timed := [step_ns for step_ns in steps_ns if step_ns > 0]:
@@ -79,6 +79,6 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
 
 
 def range_ns(warm_ups_ns: Iterable[Sequence[int]]) -> tuple[int | None, int | None]:
-    """Return how long a batch takes the fastest and the slowest of all processes; None if none of them shows it."""
+    """Return the time of a batch in the fastest and in the slowest of all processes; None if no process shows it."""
     known_ns = [batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None]
     return min(known_ns, default=None), max(known_ns, default=None)

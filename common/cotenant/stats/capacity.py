@@ -1,7 +1,7 @@
 """The number of users that a machine carries: estimates of crowds, and the answer with its evidence. Pure.
 
 All values are logarithms of which more is better: of the share that a user keeps of its rate alone, of its rate, or of
-the inverse of a step's time. Users of one number are equals, so they share one spread.
+the inverse of a step's time. The users of a crowd are equals, so they share one spread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Kind = Literal["keep", "rate", "p95"]
 
 
 class Standing(enum.StrEnum):
-    """The standing of users to a requirement: beyond doubt above, beyond doubt below, or neither."""
+    """The standing of users against a requirement: beyond doubt above, beyond doubt below, or neither."""
 
     HELD = "held"
     FAILED = "failed"
@@ -50,9 +50,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class CrowdEstimate:
-    """A number of `users` at once, over `n` rounds of a launch, or launches: the mean value of each of them.
+    """The mean value of each of `users` users at once, over `n` rounds of a launch, or over `n` launches.
 
-    `half` is half the width of each one's 95 % interval, `mean_half` of all users' mean; None for too few.
+    `half` is half the width of each mean's 95 % interval, `mean_half` of all users' mean; None for too few rounds.
     """
 
     users: int
@@ -133,7 +133,7 @@ class AloneUse:
     processes: int | None
     device_bytes: int | None
     audited: bool = True
-    """Whether our loop watched some of its steps."""
+    """True if our loop watched some of its steps."""
 
 
 class CrowdUse(NamedTuple):
@@ -147,7 +147,7 @@ class CrowdUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BesidePressure:
-    """The other users when a neighbour of ours, in the place of one user, takes all it can of a resource."""
+    """The other users while a pressure neighbour, in the place of one user, takes all it can of a resource."""
 
     resource: str
     estimate: CrowdEstimate
@@ -161,8 +161,8 @@ Binding = Literal["memory", "processors", ""]
 class Carried:
     """The number of users that a machine carries, each with a requirement; `users` is 0 for none.
 
-    `settled` if launches of their own have confirmed it, and that one `step` more is too many; else `why` not, and
-    `missing_s` is the approximate time it would take, None if unknown.
+    `settled`: launches of their own have confirmed it, and that one `step` more is too many. Otherwise `why` has the
+    reason, and `missing_s` the approximate time that it would take, None if unknown.
     """
 
     label: str
@@ -176,20 +176,20 @@ class Carried:
     memory_users: int | None = None
     """The most users that memory holds; None if slices do not limit memory, or its use is not counted."""
     memory_bytes: int | None = None
-    """The memory of each of them in its slice."""
+    """The memory of each user in its slice."""
     by_memory: bool = False
-    """Whether memory alone excludes more of them."""
+    """True if memory alone excludes more users."""
     searched: tuple[CrowdEstimate, ...] = ()
     """An estimate for each number of users, by rounds of the search."""
     confirmed: Mapping[int, CrowdEstimate] = field(default_factory=dict)
     """An estimate for each number of users, by launches of its own."""
     pressures: tuple[BesidePressure, ...] = ()
     untried: str = ""
-    """Why no neighbour of ours was tried; empty if one was."""
+    """The reason if no pressure neighbour was tried; empty if one was."""
     binding: Binding = ""
     """The exhausted resource; empty if it is unknown."""
     busy: float | None = None
-    """Processors that they kept busy together."""
+    """Processors that the users kept busy together."""
     share: str = ""
     """How users share a device, if that was requested."""
     seconds: float = 0.0

@@ -20,9 +20,10 @@ class Comparison:
     """B over A: the ratio of rates, its 95 % Welch interval, and the verdict at a margin.
 
     `p_slower` is the chance of such a ratio if B is not slower than the margin allows, `p_beyond` (two-sided) if it is
-    neither slower nor faster than that: a claim of this job alone has one below 0.05. `p_rank` is the p of Mann and
-    Whitney's exact test of no difference, None if so few launches could not reach 0.05. `launches_needed` on each side
-    would settle an UNCLEAR verdict at this spread; None if it is settled, or a thousand would not do.
+    neither slower nor faster than that: a claim about this job alone needs a p below 0.05. `p_rank` is the p of Mann
+    and Whitney's exact test of no difference, None if so few launches could not reach 0.05 or two rates are equal.
+    `launches_needed` on each side would settle an UNCLEAR verdict at this spread; None if it is settled, or a thousand
+    would not do.
     """
 
     ratio: float

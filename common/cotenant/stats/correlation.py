@@ -1,4 +1,4 @@
-"""Consecutive observations are alike: their correlation, and the number of independent ones they are worth.
+"""The correlation of consecutive observations, and the number of independent ones that they are worth.
 
 Standard library only: the runner asks while tenants are timed.
 """
@@ -17,9 +17,9 @@ MOST = 0.95
 def lag_correlation(values: Sequence[float], fitted: int = 0) -> float:
     """Return the correlation of each value's rank with the rank before it, from 0 to MOST.
 
-    Ranks, since a single value far off would hide how alike the others are. For the rest left by a fit of `fitted`
-    parameters, the estimate is too low by about (1 + 4 r) / n, and by 1 / n more for each parameter beyond a mean
-    (Marriott and Pope, 1954): that is added. 0 for fewer than three values, or equal ones.
+    Ranks are used because a single value far off would hide how alike the others are. For the residuals of a fit of
+    `fitted` parameters, the estimate is too low by about (1 + 4 r) / n, and by 1 / n more for each parameter beyond a
+    mean (Marriott and Pope, 1954): that is added. 0 for fewer than three values, or equal ones.
     """
     ranks = _ranks(values)
     middle = (len(ranks) + 1) / 2
@@ -40,7 +40,7 @@ def variance_inflation(correlation: float) -> float:
 
 
 def correlation_of_means(correlation: float, size: int) -> float:
-    """Return the lag-1 correlation of means of `size` values each; that of values falls by `correlation` a step."""
+    """Return the lag-1 correlation of means of `size` values each; that of values is `correlation`**lag."""
     rest = 1 - correlation**size
     return correlation * rest**2 / (size * (1 - correlation**2) - 2 * correlation * rest)
 

@@ -20,10 +20,10 @@ MOST_MISSING = 200
 
 @dataclass(eq=False)
 class CrowdSearch:
-    """Finds the number of users that are carried, by rounds of 1, 2, 4, ... users beside each other, then between.
+    """Finds the number of users that are carried, by rounds of 1, 2, 4, ... users at once, then of numbers between.
 
-    `step` users more are tried at a time, `most` are there. `least` are carried from the outset: a single one keeps
-    its whole rate.
+    Numbers are tried in steps of `step` users, up to `most`. `least` users are carried from the outset: a single one
+    keeps its whole rate.
     """
 
     requirement: Requirement
@@ -56,7 +56,7 @@ class CrowdSearch:
 
     @property
     def failed(self) -> int | None:
-        """The least number of users with one below the requirement."""
+        """The least number of users that fails the requirement; None if none does."""
         return min((users for users in self.rounds if self._standing(users) is Standing.FAILED), default=None)
 
     @property
@@ -78,7 +78,7 @@ class CrowdSearch:
 
 
 class SteadyCrowd:
-    """Has the same number of users in each of `rounds` rounds; only the first `counted` of them are evaluated."""
+    """Has the same number of users in each of `rounds` rounds; only the first `counted` users are evaluated."""
 
     def __init__(self, users: int, rounds: int, counted: int | None = None) -> None:
         self._users, self._most, self._counted = users, rounds, users if counted is None else counted
@@ -97,9 +97,9 @@ class SteadyCrowd:
 
 @dataclass(eq=False)
 class Confirming:
-    """Confirms the number of users that are carried: launches of K of them, and of K + 1, by turns.
+    """Confirms the number of users that are carried: launches of K users, and of K + `step`, by turns.
 
-    `users` is K, a guess. If launches contradict it K moves, and if they leave it open there are more of them.
+    `users` is K, first a guess. If launches contradict it K moves, and if they leave it open more of them follow.
     `most`, `step` and `least` are as for a search.
     """
 
@@ -157,18 +157,18 @@ class Confirming:
 
     @property
     def has_tried_most(self) -> bool:
-        """Whether more users would exceed the most allowed."""
+        """True if the next larger number of users exceeds the most allowed."""
         return self.following > self.most
 
     @property
     def settled(self) -> bool:
-        """Whether K users are carried, by launches of their own, and K + 1 are not."""
+        """True if launches of their own show that K users are carried, and that K + `step` are not."""
         confirmed = all(self._count(users) >= CONFIRMED for users in self._to_launch())
         held = self.users > 0 and self.standing(self.users) is Standing.HELD
         return confirmed and held and self.standing(self.following) is Standing.FAILED
 
     def missing_launches(self) -> int | None:
-        """Return about how many more launches would settle it, at the observed spread; None if unknown."""
+        """Return the approximate number of launches more that would settle it at this spread; None if unknown."""
         missing = 0
         for users in self._to_launch():
             estimate, have = self.estimates.get(users), self._count(users)
@@ -184,14 +184,14 @@ class Confirming:
         return missing
 
     def _to_launch(self) -> list[int]:
-        """Return the numbers of users with launches of their own: K if it is not carried anyway, and K + 1."""
+        """Return K and K + `step`, but only numbers that are neither carried anyway nor above the most allowed."""
         return [users for users in (self.users, self.following) if self.least < users <= self.most]
 
     def _count(self, users: int) -> int:
         return len(self.launches.get(users, ()))
 
     def _in_turn(self, candidates: Sequence[int]) -> int:
-        """Return the candidate with fewer launches; of equals the last launch's, so that they go A B B A."""
+        """Return the candidate with fewer launches; of equal ones the last launched, so that they go A B B A."""
         return min(candidates, key=lambda users: (self._count(users), users != self._last, users))
 
     def _moved(self) -> int:

@@ -52,7 +52,7 @@ def median_interval_ranks(n: int) -> tuple[int, int] | None:
     """Return the 1-based ranks between which the median lies with at least 95 %, or None if n is too small.
 
     The narrowest symmetric pair (r, n + 1 - r): it misses the median if fewer than r observations lie on one side, with
-    the chance 2 P(binomial(n, 1/2) < r) (David and Nagaraja, Order Statistics, 7.1). Counted in whole numbers, so
+    the chance 2 P(binomial(n, 1/2) < r) (David and Nagaraja, Order Statistics, 7.1). Counting in whole numbers is
     exact: `below` of the 2^n equally likely patterns have fewer than `rank` + 1 on the one side.
     """
     rank, ways, below = 0, 1, 1
@@ -66,8 +66,8 @@ def median_interval_ranks(n: int) -> tuple[int, int] | None:
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % interval of the median of `values`, in the order of their making; None for fewer than six.
 
-    Exact for independent values. If consecutive values are alike, the ranks are for the equivalent number of
-    independent values (`effective_count`), at the same places; six are the fewest that have any.
+    It is exact for independent values. If consecutive values are alike, the ranks are those of the equivalent number
+    of independent values (`effective_count`), but of at least six, scaled to `values`.
     """
     n = len(values)
     if n < INTERVAL_OBSERVATIONS:
@@ -82,7 +82,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 def relative_half_width(rates: Sequence[float]) -> float | None:
     """Return half the width of the median's interval over the median; None if there is no interval.
 
-    `rates`: in the order of their making, none below 0; there is none for a median of 0 either.
+    `rates` are in the order of their making, none below 0. None also for a median of 0.
     """
     if (interval := median_interval(rates)) is None or (median := statistics.median(rates)) <= 0:
         return None

@@ -28,7 +28,7 @@ a plain loop of Python over fourteen launches. Programs that depend on caches ha
 TRIMMED = 0.2
 """The part of the rounds left out at each end."""
 GROUPS = 20
-"""Most groups of rounds, each of which the jackknife leaves out once."""
+"""The most groups of rounds, each of which the jackknife leaves out once."""
 
 MOST_S = 3600.0
 """A difference that needs longer is smaller than the difference of two launches."""
@@ -144,7 +144,7 @@ def _joint(
 
 def _settled_s(center: float, half: float, between: float, rounds: int, round_s: float) -> float | None:
     """Return the time of the rounds that bring the half-width below the distance to the nearer border; None if an hour
-    would not, or the difference `between` processes is as large."""
+    would not, or the difference `between` processes is as large as that distance."""
     room = math.sqrt(max(0.0, _distance(center) ** 2 - between**2))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)
     needed = repeats_needed(spread, room, rounds + 1, int(MOST_S / round_s))

@@ -37,7 +37,7 @@ class Differences:
 
     @property
     def notable(self) -> bool:
-        """Whether they are neither explained by noise nor too small to matter."""
+        """True if they are neither explained by noise nor too small to matter."""
         return self.p < UNLIKELY and self.range < 1 - NOTICEABLE
 
     @property
@@ -94,7 +94,7 @@ def differences_by_intervals(parts: Sequence[Kept]) -> Differences | None:
 def beyond(q: float, k: int, freedom: int) -> float:
     """Return the chance that the studentised range of k normal means exceeds q (Tukey, 1953).
 
-    By quadrature over the greatest mean and over the quantiles of the error, as scipy.stats takes a second to import.
+    It is a quadrature over the greatest mean and the quantiles of the error, as scipy.stats takes a second to import.
     """
     from scipy import special  # takes a fifth of a second to import
 

@@ -61,7 +61,7 @@ def host_rates(hosts: Mapping[str, Rates]) -> dict[str, HostRate]:
 
 
 def _distances(host: str, hosts: Mapping[str, Rates]) -> Iterator[list[float]]:
-    """Yield a job's distances from the hosts that ran it, for each repetition."""
+    """Yield for each job this host's distances from the hosts that ran it, too, one per repetition."""
     others = [rates for name, rates in hosts.items() if name != host]
     for job, rates in hosts[host].items():
         of_job = []
@@ -83,7 +83,7 @@ def _upper(values: Sequence[float], hosts: int) -> float:
 
 
 def _natural(centers: Sequence[float]) -> float:
-    """Return the distance from these hosts' means that is natural among them, on logarithms."""
+    """Return the distance, on logarithms, up to which means are natural among these hosts' means."""
     middle = median(centers)
     return max(-math.log1p(-NOTICEABLE), FAR / MODIFIED_Z * median(abs(center - middle) for center in centers))
 

@@ -74,7 +74,7 @@ def interval_of_quotient(
 
 
 def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> Kept | None:
-    """Return rate(k) / (k rate(1)) by the launches of `devices` devices, and those `alone` on one; None without these.
+    """Return rate(k) / (k rate(1)) by launches on k `devices` and launches `alone` on one; None without the latter.
 
     The interval around the quotient of medians is Welch's (1947) of the logarithms, as wide as medians err; None below
     three launches of each, and for one device. Raises ValueError for a number of devices below one, no launch, and a
@@ -110,7 +110,7 @@ def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
 
 @dataclass(frozen=True, slots=True)
 class MixMeasures:
-    """Measures of a mix, of each tenant's progress, the share of its rate that it keeps.
+    """The measures of a mix, by each tenant's progress: the share of its rate that it keeps.
 
     `stp` is system throughput, the sum of progress: the number of whole slices that the slices shared by all are worth.
     `antt` is the mean slowdown, `worst_slowdown` the greatest one. `fairness` is the least over the greatest progress,
@@ -144,7 +144,7 @@ def mix_measures(
         _over([sum(of_uid) for of_uid in of_uids]),
         _over([fmean(1 / share for share in of_uid) for of_uid in of_uids]),
     )
-    # The least over the greatest of each launch would be below 1 for equal ones, too.
+    # The least over the greatest share of each launch would be below 1 for equal tenants, too.
     differ = differences([[math.log(share) for share in of_uid] for of_uid in of_uids])
     even = min(of_uids[0]) / max(of_uids[0]) if differ is None else differ.range
     fairness = Kept(even, None, stp.n, "launches")
@@ -159,8 +159,8 @@ def energy_over_alone(
 ) -> Kept | None:
     """Return the energy of tenants together over the energy of the same items by each alone, one after another.
 
-    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None if no uid has
-    all of them.
+    `watts` are of all their devices, by uid; `alone_j` the joules of an item alone, by tenant and uid. None if no uid
+    has all of them.
     """
     joules = [
         {uid: rate * alone_j[tenant][uid] for uid, rate in rates.items() if uid in alone_j.get(tenant, ())}

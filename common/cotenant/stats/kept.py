@@ -22,11 +22,11 @@ NORMAL = 1.9599
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
 MOST_APART = 4
-"""A turn alone is compared with shared blocks up to this many blocks away: so many turns alone may be between two."""
+"""A solo block is compared with shared blocks up to this many blocks away: so many solo blocks may be between two."""
 WARM_UP_PART = 4
 """At most one of this many rounds is warm-up."""
 LEAST_FOR_LAG = 8
-"""With fewer rounds a correlation is noise. Two rounds that share a block of all are alike by a sixth on any host."""
+"""With fewer rounds a correlation is noise. Two rounds with one shared block in common correlate by a sixth anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class Kept:
 
     @property
     def within(self) -> bool:
-        """Whether its interval does not cover other launches."""
+        """True if its interval does not cover other launches."""
         return self.over in ("rounds", "observations")
 
     @property
     def is_unsure(self) -> bool:
-        """Whether it may be the whole."""
+        """True if the whole may be kept."""
         return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
 
     def times(self, factor: float) -> Kept:
@@ -147,7 +147,7 @@ def warmed_up(times: Mapping[int, Sequence[float]]) -> int:
     """Return the first round that counts, by the times of a tenant's equal observations beside the others in each.
 
     A first round is warm-up while its median is longer than every later round's, up to a quarter of them all. Without
-    a warm-up that happens to one of n rounds by chance, and costs that one.
+    a warm-up the first of n rounds is the longest with the chance 1 / n, and is lost then.
     """
     rounds = sorted(times)
     medians = [median(times[number]) for number in rounds]
@@ -170,7 +170,7 @@ def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def repeats_needed(spread: float, room: float, least: int, most: int, sides: int = 1) -> int | None:
-    """Return how many repeats, from `least` to `most`, bring half the width of a mean's t interval below `room`.
+    """Return the number of repeats, from `least` to `most`, that bring half a mean's t interval below `room`.
 
     `spread` is the standard deviation of a repeat, estimated by `sides` sides of equal repeats together. None if `most`
     would not do.
@@ -183,7 +183,7 @@ def repeats_needed(spread: float, room: float, least: int, most: int, sides: int
 
 
 def round_logs(blocks: Sequence[BlockSum]) -> Iterator[float]:
-    """Yield the logarithm of the kept share for each turn alone with a shared block beside it."""
+    """Yield the logarithm of the kept share for each solo block with a shared block up to MOST_APART blocks away."""
     together = {block.index: block.log_rate for block in blocks if not block.alone}
     reach = range(1, MOST_APART + 1)
     for block in (block for block in blocks if block.alone):

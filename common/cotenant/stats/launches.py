@@ -1,6 +1,6 @@
 """Over launches: the launch is the unit of repetition, and averages are over the logarithm of its median rate.
 
-Pooling the observations of several launches instead gives an interval that covers a third of its promise.
+Pooling the observations of several launches instead gives a 95 % interval that covers less than half.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def by_uid(launches: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
 def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | None = None) -> dict[int, float]:
     """Return the mean over benchmarks of their launches' logarithms, for each uid in which every benchmark has one.
 
-    Launches of one uid share the state of the machine: over benchmarks these means err independently, and the launches
-    do not. `shares` are the benchmarks' weights with a sum of 1, equal by default. `logs` has at least one.
+    Launches of one uid share the state of the machine: the means of different uids err independently, and the launches
+    do not. `shares` are the benchmarks' weights with a sum of 1, equal by default. `logs` has at least one benchmark.
     """
     parts = shares or [1 / len(logs)] * len(logs)
     return {uid: sum(map(operator.mul, parts, of_uid)) for uid, of_uid in by_uid(logs).items()}

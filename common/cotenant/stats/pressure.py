@@ -28,7 +28,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points by rising level, all above 0: they are relative to a neighbour at rest."""
+    """Points by rising level, all above 0; their shares are relative to a neighbour at rest."""
 
     points: tuple[Point, ...]
 
@@ -53,7 +53,7 @@ class Curve:
 
     @property
     def loses(self) -> bool:
-        """Whether the interval of the highest level is below 1: otherwise slope and knee are noise."""
+        """True if the interval of the highest level is below 1: otherwise slope and knee are noise."""
         return self.points[-1].level in self.losing
 
 
@@ -81,7 +81,7 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
     candidates = [Hinge(0.0, None)]
     for before, after in itertools.pairwise(xs):
         beyond = [(x, share) for x, share in ordered if x >= after]
-        # Distances may be too small for their squares.
+        # The squares of small distances may vanish.
         if spread := sum((x - before) ** 2 for x, _ in beyond):
             candidates.append(Hinge(sum((x - before) * (1 - share) for x, share in beyond) / spread, before))
         with contextlib.suppress(StatisticsError):  # no line goes through points of one x

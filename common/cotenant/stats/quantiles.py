@@ -34,7 +34,7 @@ def quantile(values: Sequence[float], q: float) -> Quantile:
     low, high = binomial_quantile(0.025, worth, q), binomial_quantile(0.975, worth, q)
     if low < 1 or high >= worth:
         return Quantile(value, None)
-    # The upper end is as far from the largest as this rank is from the smallest.
+    # The rank of the upper end, counted down from the largest.
     above = scaled_rank(worth - high, worth, n)
     return Quantile(value, (ordered[scaled_rank(low, worth, n) - 1], ordered[n - above]))
 
@@ -55,7 +55,7 @@ def t_975(freedom: float) -> float:
 
 
 def t_below(probability: float, freedom: float) -> float:
-    """Return the t that leaves so much below it."""
+    """Return the t of these degrees of freedom that has this probability below it."""
     from scipy import special
 
     return float(special.stdtrit(freedom, probability))

@@ -1,4 +1,4 @@
-"""Whether the observations of one launch drift, the outliers among them, and whether their input came late."""
+"""Judges the observations of one launch: their drift, a slow start, outliers, and outliers whose input came late."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ MODIFIED_Z = 0.6745
 FAR_OFF = 14.8
 UNLIKELY = 0.01
 STRETCHES = 24
-"""A trend is sought among the medians of this many parts of a launch, or fewer than twice as many if they do not
-divide it: observations of one second share their moment, and a hundred show little more of a trend than one."""
+"""A trend is sought among the medians of this many equal parts of a launch, or up to twice as many if it has a rest:
+observations of one second share their moment, and a hundred of them show little more of a trend than one."""
 PARABOLA = 3
 """The parameters of a parabola."""
 LEAST_DISTANCE = 0.01
-"""A part of the median. If observations agree to a millionth, a thousandth is far off, and does not matter."""
+"""A spike's least distance, as a part of the median: if observations agree to a millionth, a thousandth is far off, and
+does not matter."""
 MOSTLY = 0.5
 ROUNDED = 5
 """Decimals of a relative value: beyond them are a clock's nanoseconds, which are no noise."""
 
 
 class Drift(NamedTuple):
-    """The chance `p` of such an order in a launch without a trend, and the trend over the whole launch / median."""
+    """The chance `p` of such an order in a launch without a trend, and the `change` over the launch / median."""
 
     p: float
     change: float
@@ -64,7 +65,7 @@ def theil_sen(values: Sequence[float]) -> float:
 def drift(values: Sequence[float]) -> Drift:
     """Return the trend in positive values, in the order of their making. Raises ValueError for fewer than two.
 
-    Values after the last whole stretch, fewer than one holds, are left out.
+    Values after the last whole stretch are left out.
     """
     size = max(len(values) // STRETCHES, 1)
     count = len(values) // size
@@ -107,7 +108,7 @@ def slow_start(values: Sequence[float]) -> int:
     n = len(values)
     largest = list(accumulate(reversed(values), max))
     smallest = accumulate(values[: n // 4], min)
-    # The more, the less likely; with more than a hundred values even one is unlikely.
+    # The largest k has the least chance. Of more than 100 values, even a single one has a chance below 1 %.
     most = max((k for k, least in enumerate(smallest, 1) if least > largest[n - k - 1]), default=0)
     return most if n * UNLIKELY > 1 or math.comb(n, most) * UNLIKELY > 1 else 0
 

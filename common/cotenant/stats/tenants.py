@@ -60,7 +60,7 @@ def overlap(observations: Iterable[Span], common: Span) -> float:
 class WorkBeside:
     """A tenant's work in its own observations, and beside others' observations outside of its own.
 
-    Both are in units of the counter for each nanosecond: processors, if the counter is their nanoseconds.
+    Both are in units of the counter per nanosecond: processors, if the counter is their nanoseconds.
     `observed_s` is the time in which others were observed, `beside_s` the part of it outside of the tenant's own
     observations and inside the load that it claims.
     """

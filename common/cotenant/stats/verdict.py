@@ -1,4 +1,4 @@
-"""Verdicts on B over A, from an interval and a margin. Standard library only: the runner asks."""
+"""Verdicts on B over A, from an interval and a margin. Standard library only: the runner asks for them."""
 
 from __future__ import annotations
 
