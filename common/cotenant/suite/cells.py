@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobCell:
-    """A job with one value per argument; cell number `index`, from 1, `of` all of them."""
+    """A job with one value per argument; it is number `index`, from 1, among the `of` cells of its job."""
 
     job: Job
     index: int

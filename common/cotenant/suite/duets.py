@@ -13,8 +13,8 @@ BETWEEN = "---"
 """Separates the arguments of A and B."""
 SIDES = "AB"
 REPETITIONS = 8
-"""How many launches a duet has by default, each with processes of its own: two processes of one program differ by their
-places in memory (Mytkowicz et al., ASPLOS 2009), of which a single launch knows nothing."""
+"""The default number of a duet's launches, each with processes of its own: two processes of one program differ by their
+places in memory (Mytkowicz et al., ASPLOS 2009), which a single launch cannot show."""
 USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without arguments is the job as it is."
 
 
@@ -30,7 +30,7 @@ class Duet:
         return f"{self.label}.duet"
 
     def cell(self, cell: JobCell, side: str) -> JobCell:
-        """Return the cell with the name of a side, which its files have."""
+        """Return the cell under the name of a side, as its files have it; in `exec` with the side's command."""
         job = replace(cell.job, stem=f"{self.name}.{side}")
         if job.foreign is not None:
             foreign = replace(job.foreign, words=self.sides[SIDES.index(side)])

@@ -26,7 +26,10 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 def check_keys(
     entry: Mapping[str, object], keys: Sequence[str], needed: Sequence[str], unknown: str, whose: str
 ) -> None:
-    """Raise CotenantError for a key that is none of `keys`, the keys of `whose`, and for a missing needed one."""
+    """Raise CotenantError for a key that is none of `keys`, and for a missing one of `needed`.
+
+    The sentence on an unknown key begins with `unknown`, and the remedy names the keys as the keys of `whose`.
+    """
     for key in entry:
         if key not in keys:
             if sentence := removed(key, "--jobs"):

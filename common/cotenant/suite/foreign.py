@@ -53,7 +53,7 @@ class Foreign:
     def arguments(self) -> dict[str, str | float]:
         """The arguments that are equal in records of equal work: the command, and the items of a step.
 
-        A command with words that are concealed, though they may be no secrets, has a hash of them all, too.
+        A command with concealed words that may be no secrets also has a hash, of its words without certain secrets.
         """
         true = shlex.join(words_without(self.words, hides=is_secret))
         hashed = {} if true == self.shown else {"program_sha256": hashlib.sha256(true.encode()).hexdigest()}

@@ -37,7 +37,7 @@ class Suite:
 
 Entry = TypeVar("Entry", bound=Job | Mix)
 _BESIDE: dict[str, Callable[[dict[str, Any]], Mix]] = {"mix": mix_of, "pairs": pairs_of}
-"""Reads the entries of several jobs, by the key that tells them from a job's own."""
+"""The readers of entries of several jobs, by the key that tells such an entry from a job's own."""
 
 
 def load(path: Path) -> Suite:
@@ -198,11 +198,11 @@ def select(
 
 
 LEAST_START = 3
-"""The least letters of a name that may stand for it."""
+"""The fewest letters from which a name is completed."""
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a pattern is this name, or a glob that matches it."""
+    """Return whether a pattern is this name, or a glob that matches it."""
     return name == pattern or fnmatchcase(name, pattern)
 
 

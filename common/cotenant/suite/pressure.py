@@ -22,7 +22,7 @@ PREFIX = "pressure_"
 
 
 class Pressed(NamedTuple):
-    """Pairs of jobs with `neighbours`, jobs of ours: a mix for each resource."""
+    """The pairs of jobs with pressure `neighbours`, in a mix for each resource."""
 
     mixes: tuple[Mix, ...]
     neighbours: tuple[Job, ...]
@@ -52,7 +52,7 @@ def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], 
 
 
 def neighbours(text: str) -> tuple[Job, ...]:
-    """Return the jobs of `RESOURCE` or `RESOURCE:LEVELS`, by rising level, without level 0, a neighbour at rest.
+    """Return the jobs of `RESOURCE` or `RESOURCE:LEVELS`, by rising level; level 0, a neighbour at rest, is left out.
 
     Raises CotenantError for an unknown resource, and for invalid levels.
     """

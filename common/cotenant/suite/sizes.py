@@ -11,7 +11,7 @@ They are in one data file, batch_sizes.toml, with a table per job and a line per
     fp32 = 88
 
 `args` are further arguments of a class. A class missing from a line has the sizes of the next smaller class in it,
-but never the ones of `cpu`. Without a line of its own tf32 has fp32's values and fp16 bf16's, of equal width.
+but never the sizes of `cpu`. Without a line of its own tf32 has fp32's sizes and fp16 bf16's, of equal width.
 """
 
 from __future__ import annotations
