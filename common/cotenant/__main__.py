@@ -22,19 +22,19 @@ def start(words: Sequence[str]) -> int:
 
 
 def _put_last(places: Sequence[str]) -> None:
-    """Look for modules in these places of the caller's last, but in this package's place as before."""
+    """Move these places of the caller's to the end of the module search path, all but this package's own place."""
     ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 # pathlib may be another there.
     last = {os.path.abspath(place) for place in places if place and os.path.realpath(place) != ours}  # noqa: PTH100
     sys.path.sort(key=last.__contains__)
 
 
 def entry() -> None:
-    """The `cotenant` command."""
+    """Run the `cotenant` command."""
     sys.exit(start(sys.argv[1:]))
 
 
 def mlbench_entry() -> None:
-    """The `mlbench-report` command, by its old name."""
+    """Run the `mlbench-report` command, by its old name."""
     sys.exit(start(["mlbench-report", *sys.argv[1:]]))
 
 

@@ -10,7 +10,7 @@ SOURCE_ROOT = Path(__file__).resolve().parents[1]
 """The directory on PYTHONPATH: `common`, or the directory of installed packages."""
 _SHIPPED = SOURCE_ROOT / "cotenant" / "shipped"
 INSTALLED = _SHIPPED.is_dir()
-"""Whether this is a wheel's copy: it holds the directories beside `common` inside the package (see setup.py)."""
+"""True for a wheel's copy, which holds the directories beside `common` inside the package (see setup.py)."""
 CHECKOUT = _SHIPPED if INSTALLED else SOURCE_ROOT.parent
 """The directory of `tasks`, `profiles`, `targets` and `baselines.json`."""
 TARGETS = CHECKOUT / "targets"

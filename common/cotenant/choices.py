@@ -1,4 +1,4 @@
-"""Words that flags choose from, and limits by default.
+"""Words that flags choose from, and default limits.
 
 They stand here so that `--help` does not import the modules that use them.
 """

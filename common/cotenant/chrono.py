@@ -18,9 +18,9 @@ MEASURED = "train"
 class MultiStageChrono:
     """Times the blocks below `with chrono.time(NAME)`; `sync` is called before each reading of the clock.
 
-    A block of the name `train` is also a step of `measure`, from the end of the one before: under a runner this
-    process is a tenant, which waits for GO in one of them, and is `over` after STOP. Of each stage the first `skip_obs`
-    blocks are left out of the report, unless there are no others.
+    A block of the name `train` is also a step of `measure`, from the end of the step before. Under a runner this
+    process is a tenant: it waits for GO in one of these steps, and is `over` after STOP. The report leaves out each
+    stage's first `skip_obs` blocks; if there are no others, it has the last one.
     """
 
     def __init__(self, skip_obs: int = 10, sync: Callable[[], object] = wait_for_device, name: str = "") -> None:
@@ -47,7 +47,7 @@ class MultiStageChrono:
 
     @property
     def over(self) -> bool:
-        """Whether the runner needs nothing more, so that a program that is a job of a suite can end."""
+        """True if the runner needs nothing more, so that a program that is a job of a suite can end."""
         return self._measure.over
 
     def to_dict(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from cotenant.text import sender_of, visible
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback.
 
-    Without a command, that is if the first word is a flag or missing, it is `run`.
+    If the first word is a flag or missing, the command is `run`.
     """
     settle_streams()
     if argv[:1] == ["help"] and argv[1:2] not in [[topic] for topic in TOPICS]:

@@ -1,8 +1,8 @@
 """Conceals tokens, keys, secrets and passwords in records, journals, logs and previews.
 
-A flag, argument or variable is confidential by its name, of an ambiguous name also by its value. A value that has to be
-compared is kept as a hash by a key that is made for each run of a suite and stored nowhere: equal values have equal
-hashes, but none can be looked up.
+A flag, argument or variable is confidential by its name; if the name is ambiguous, its value decides. A value that has
+to be compared is kept as a hash by a key that is made for each run of a suite and stored nowhere: equal values have
+equal hashes, but none can be looked up.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _VALUE = re.compile(r"(?!--)(?:'[^']*'|\"[^\"]*\"|(?:\\.|[^\s'\"\\])+)")
 
 Conceal = Callable[[str], str]
 Hides = Callable[[str, str], bool]
-"""Whether the value of a flag, an argument or a variable, given after its name, is concealed."""
+"""Returns whether a flag, an argument or a variable of this name and value is concealed."""
 
 
 def is_secret(name: str, value: str = "") -> bool:
-    """Whether the name alone is a secret's: `--hf-token`, `API_KEY`, `db_password`."""
+    """Return whether the name alone is a secret's: `--hf-token`, `API_KEY`, `db_password`."""
     return _SECRET.search(name) is not None
 
 
 def is_confidential(name: str, value: str) -> bool:
-    """Whether the name is a secret's, or may be one and the value looks random: `--wandb-key 0123456789abcdef`.
+    """Return whether the name is a secret's, or may be and the value looks random: `--wandb-key 0123456789abcdef`.
 
     Plurals have no secrets: `--tokens 512` is a count.
     """

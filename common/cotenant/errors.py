@@ -23,7 +23,7 @@ EXIT_FOREIGN_FILES = 97
 EXIT_NOT_MET = 69
 """Exit status of a launcher of ranks if nodes do not meet, or run different commands."""
 EXIT_GONE_ON = 75
-"""Exit status of a launcher of ranks without which node 0 has gone on."""
+"""Exit status of a launcher of ranks if node 0 has gone on to a later launch."""
 EXIT_INTERRUPTED = 130
 
 

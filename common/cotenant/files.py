@@ -81,7 +81,7 @@ class Directory:
 
     @property
     def leads_elsewhere(self) -> bool:
-        """Whether its name now leads to another directory, or nowhere."""
+        """True if its name now leads to another directory, or nowhere."""
         try:
             return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
         except OSError:

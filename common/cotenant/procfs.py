@@ -191,7 +191,7 @@ def awaits_sigkill(pid: int) -> bool:
 
 
 def described(pid: int) -> str:
-    """Return `pid 12 (bash)`."""
+    """Return a process in words: `pid 12 (bash)`."""
     if pid == 0:
         return "a process of another PID namespace"
     process = process_of(pid)
