@@ -20,7 +20,7 @@ from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 
 def main(argv: Sequence[str]) -> int:
     """Compare two sets of records. Returns 0; with --fail-on 3 if a job has that verdict, is lost in B, or cannot be
-    compared; 2 for wrong input."""
+    compared, or no job was compared. Raises CotenantError for wrong input."""
     given = parser().parse_words(argv)
     a, b, *noise = spooled([given.a, given.b, *([given.noise] if given.noise else [])])
     lines = compare(a, b, margin=given.margin, noise=next(iter(noise), None), allow=given.allow, tell=warn)

@@ -44,7 +44,7 @@ def _whole() -> argparse.ArgumentParser:
     commands = root.add_subparsers()
     commands.add_parser("help", help="a command's flags").add_argument("command", choices=tuple(COMMANDS))
     for name, meaning in COMMANDS.items():
-        # The --name of mlbench-report names a suite, as in the original. Some rooms can be left out.
+        # The --name of mlbench-report names a suite, as in the original. Some packages can be left out.
         with contextlib.suppress(ModuleNotFoundError):
             flags = _of(name, {} if name == "mlbench-report" else choices)
             commands.add_parser(name, help=meaning, parents=[flags], conflict_handler="resolve")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
 DUET_USAGE = f"As {PROGRAM} exec --duet -- python old.py {BETWEEN} python new.py"
 NOT_OF_DUETS = ("baseline", "slices", "share")
-"""Flags that only set the number of tenants, which a duet already sets."""
+"""Flags for tenants, slices and turns, which a duet already sets."""
 
 COPIES = (
     "Each copy is a real run that writes: {user} in a word becomes its number, from 0, and {uid} the repetition's; "

@@ -207,8 +207,8 @@ def add_format(parser: argparse._ActionsContainer, forms: Iterable[str] = ("json
 
 
 def add_slice_flags(parser: Parser, most: bool = False) -> None:
-    """Add the flags for the number of slices, their resources, and their enforcement. With `most`, for a search of how
-    many users fit, slices are as few as devices, and several modes of sharing these can be named."""
+    """Add the flags for the number of slices, their resources, and their enforcement. `most` is for a search for the
+    most users: the default is a slice per device, and several modes of sharing a device can be named."""
     add = parser.add_argument_group("slices").add_argument
     users = "largest number of users to try" if most else "users (default: one per accelerator, else up to 2)"
     add("--users", type=int, metavar="N", help=users)

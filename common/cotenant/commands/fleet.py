@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
 
     prepare_directory(output, "--outdir names another directory.")
     jobs, files = job_file(path)
-    # Ray prints lines on dying nodes.
+    # Ray prints lines about nodes that die.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster(given.address)) as cluster:
         note(f"{path.stem} on {listed(cluster.nodes, 12)}; records: {output}")
         line = ["run", *words, "--jobs", jobs, "--outdir", "output", *(["--", *extra] if extra else [])]

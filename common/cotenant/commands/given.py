@@ -1,6 +1,6 @@
 """The flags of commands that launch, as typed values: decoded once, with every default in one place.
 
-The parsers have no defaults for them: a flag that is not given is None there.
+The parsers have no defaults for them: a flag that is not given is None there, False or empty.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ def run_on_ray(given: SuiteFlags, words: Sequence[str], extra: tuple[str, ...]) 
         resume=given.resume,
     )
     out = sys.stdout
-    # Ray prints lines on dying nodes, and standard output may be a document.
+    # Ray prints lines about nodes that die, and standard output may be a document.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster("auto")) as cluster:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has put its own there.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has set a handler of its own.
         return DistributedJob(plan, cluster, partial(_show, out), note).run()
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def settle_streams() -> None:
-    """Prevent that a closed stream, or a character that a stream cannot encode, ends a command."""
+    """Prevent a closed stream, or a character that a stream cannot encode, from ending a command."""
     # A table's columns keep their width if one character replaces one.
     for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)

@@ -18,8 +18,8 @@ Document = dict[str, Any]
 
 
 def show_lines(options: Options, tenants: int, ranks: int) -> Iterator[str]:
-    """Yield a line per job: its name, group, number of cells, command; and its launches alone. Then the mixes, with
-    the cell of each tenant, or their pairs; or only the duet, if there is one.
+    """Yield a line per job: its name, group, number of cells, launches alone and command. Then a line per mix, with
+    the cell of each tenant, or its pairs; or only the duet, if there is one.
 
     `ranks`: the number of ranks of a job that owns the machine.
     """

@@ -22,9 +22,9 @@ from cotenant.text import many, sender_of
 class SuiteProgress(msgspec.Struct, frozen=True):
     """The progress of a suite with records in a directory: `done` of its `launches` have ended.
 
-    `since` is the end of the last of them, or the suite's begin; `next` the launch that runs, or would run. `ended`,
-    and `interrupted`, the signal that ended it, are None while it runs, and if it was killed. `elsewhere` is the other
-    host on which it began, None for this one.
+    `since` is the time of its last journal entry; `next` the launch that runs, or would run. `ended` is the time of its
+    end, None while it runs, and if it was killed; `interrupted` is the signal that ended it, if one did. `elsewhere` is
+    the other host on which it began, None for this one.
     """
 
     suite: str
@@ -40,7 +40,10 @@ class SuiteProgress(msgspec.Struct, frozen=True):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the running suites. Returns 0, or 1 without any; raises CotenantError for a journal that was changed."""
+    """Print the running suite, and the last one's progress. Returns 0, or 1 if none runs.
+
+    Raises CotenantError for a journal that was changed.
+    """
     given = parser().parse_words(argv)
     output: Path = given.outdir or output_directory()
     holder = lock_holder(lock_path())
@@ -69,9 +72,9 @@ def parser() -> Parser:
 
 
 def writes_to(holder: int, output: Path) -> bool:
-    """Return whether a suite writes its records to a directory, since it holds room there (`Reserve`).
+    """Return whether a suite writes its records to a directory: then it holds a file open there (`Reserve`).
 
-    True also if this cannot be seen from here, as for another user's suite.
+    True also if its files cannot be seen from here, as for another user's suite.
     """
     try:
         held = list(Path(f"/proc/{holder}/fd").iterdir())

@@ -35,7 +35,7 @@ from cotenant.text import listed
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """Seconds on devices: most reference benchmarks take less than two there, too short for heat, power and energy."""
 UID_DIGITS = 18
-"""A number with more of them may not fit into a column of 64 bits, nor the seeds that follow from it."""
+"""A number with more digits may not fit into a column of 64 bits, nor may the seeds that follow from it."""
 REPEATS = ("--repeat", "--num-iters")
 """Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
@@ -48,8 +48,8 @@ NOT_OF_DUETS = (
 def options_of(given: SuiteFlags, extra: tuple[str, ...], machine: Machine, jobs_alone: bool = False) -> Options:
     """Return the options of the command line; the suite without `--jobs` depends on the machine.
 
-    With `jobs_alone` the mixes are left out, and the users are still as many as beside these. Raises CotenantError for
-    flags that make no sense, and for a wrong job file.
+    With `jobs_alone` the mixes are left out, but there are as many users as with them. Raises CotenantError for flags
+    that make no sense, and for a wrong job file.
     """
     if (given.singularity or given.docker) and INSTALLED:
         raise CotenantError(
@@ -166,7 +166,7 @@ def _selected(given: SuiteFlags, suite: Suite) -> Selected:
             return Selected(mixes=(_all_at_once(given, jobs),))
         if not given.pressure:
             return Selected(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)))
-        # Without jobs alone: each chosen job beside each neighbour.
+        # No job runs by itself: each chosen job is beside each neighbour.
         return _checked(FLAG, suite, *pressed([label for job in jobs for label in labels_of(job)], given.pressure))
     if given.free_for_all:
         raise CotenantError(f"--free-for-all and --{flags[0]} both say what is launched.", "Leave one of them out.")
@@ -201,7 +201,7 @@ def _duet(given: SuiteFlags, extra: Sequence[str], suite: Suite) -> Duet | None:
 
 
 def check_alone(given: LaunchFlags, others: Sequence[str], usage: str) -> None:
-    """Raise CotenantError for one of the `others` beside `--duet`."""
+    """Raise CotenantError if one of these other flags is given beside `--duet`."""
     asked = (name for name in others if getattr(given, name) not in (None, False, (), [], "none"))
     if flag := next(asked, None):
         sentence = f"--duet runs two users by turns, and --{flag.replace('_', '-')} asks for something else."
@@ -272,7 +272,7 @@ def _baseline(given: SuiteFlags, mixes: Sequence[Mix]) -> BaselineKind:
 
 
 def _is_bare(given: SuiteFlags, machine: Machine) -> bool:
-    """Whether no flag chooses jobs, users, nodes or a budget, and there is no device: such a run gets a time limit."""
+    """Return whether flags choose no jobs, users, nodes or budget, and there is no device: such a run has a limit."""
     said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.pressure)
     return not machine.accelerators and not any(said) and not given.free_for_all
 
@@ -285,7 +285,8 @@ def _first_of(flags: Sequence[str], words: Sequence[str]) -> str:
 def _at_least_s(given: SuiteFlags, extra: Sequence[str], usual_s: float) -> float:
     """Return the least time that kept observations last; the default does not hold beside a flag for their number.
 
-    A job file's `--repeat` is the reference's, made for slower devices. Raises CotenantError for both kinds of flag.
+    A job file's `--repeat` is the reference's, made for slower devices, and does not count. Raises CotenantError for
+    both kinds of flag.
     """
     repeat = _first_of(REPEATS, extra)
     if given.at_least is None:

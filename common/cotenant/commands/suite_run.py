@@ -122,7 +122,7 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
         with contextlib.nullcontext(PlainView(planned, note)) if whole else shown_suite(planned) as view:
             interrupted, finished = _repeated(suite, view, records)
     finally:
-        # Also if a full disk has ended it halfway.
+        # They are printed also if a full disk has ended the suite halfway.
         if records:
             _print_results(records, suite, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
@@ -142,16 +142,16 @@ def _run(suite: PreparedSuite, given: LaunchFlags) -> int:
 
 
 def _status_of(interrupted: str, finished: bool) -> int:
-    """Return the exit status of an interrupted run: failed, if to requeue its Slurm job would be useless."""
+    """Return the exit status of an interrupted run: failed, if it would be useless to requeue its Slurm job."""
     in_vain = interrupted == "SIGTERM" and slurm.in_job(os.environ) and not finished
     return EXIT_FAILED if in_vain else EXIT_INTERRUPTED
 
 
 def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Record]) -> tuple[str | None, bool]:
-    """Run the suite as often as its options say, and add its records, also after an error.
+    """Run the suite as often as its options say, and add its records to `records`, also after an error.
 
-    Return the reason for an early end, and whether any launch came to its end. A repetition in which nothing completes
-    is the last one.
+    Returns the signal that ended it early, and whether any launch came to its end. A repetition in which nothing
+    completes is the last one.
     """
     options, earlier, finished = suite.options, 0, False
     begun = repetitions_begun(options, suite.machine.hostname) if options.resume else 0
@@ -205,7 +205,7 @@ def _planned(suite: PreparedSuite) -> list[Planned]:
 
 
 def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]:
-    """Yield how long the suite will take, if that is known, and when users that share processors will be ready."""
+    """Yield sentences on the suite's expected time, if known, and on when users that share processors are ready."""
     if (expected := Progress(planned).remaining_s()) is None:
         return
     seconds, how = expected
@@ -219,7 +219,8 @@ def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]
 
 
 def _is_doubtful(record: Record, strict: str | None) -> bool:
-    """Whether a completed record counts as failed: if it is INVALID, or, if `strict` says so, has a warning."""
+    """Return whether a completed record counts as failed: with `strict` if INVALID, by `suspect` also if it has a
+    warning."""
     severities = {"invalid": {"error"}, "suspect": {"error", "warning"}}.get(strict or "", set())
     return any(finding.severity in severities for finding in record.findings)
 
@@ -274,6 +275,6 @@ def _print_tables(records: Sequence[Record], before: Collection[Finding], given:
 
 
 def _report_command(output: Path) -> str:
-    """Return the command that reports on an output directory, without its name if it is the default."""
+    """Return the command that reports on an output directory, which it does not name if it is the default."""
     place = "" if output == output_directory() else f" {shlex.quote(str(output))}"
     return f"{PROGRAM} report{place}"

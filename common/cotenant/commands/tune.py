@@ -25,7 +25,7 @@ from cotenant.results.store import check_place, write_named
 from cotenant.text import many
 
 OTHER_FILE = "--out names another file."
-MEASURED_S = 5.0  # To start and build takes about as long.
+MEASURED_S = 5.0  # Starting and building take about as long.
 
 
 def main(argv: Sequence[str]) -> int:
