@@ -26,7 +26,7 @@ ANSWERS = {"turn": "turn", "turned": "turned", "done": "stop"}
 class Alone(Rendezvous):
     """A rendezvous that answers itself: GO once it is READY, STOP once it is DONE.
 
-    Every rank has one of its own; rank 0's alone writes the record, of all ranks, where `--report` says.
+    Every rank has a rendezvous of its own, and rank 0's writes the record of all ranks where `--report` says.
     """
 
     def __init__(self, name: str, world: World) -> None:

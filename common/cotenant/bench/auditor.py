@@ -20,11 +20,11 @@ LIKE = 0.01
 """The operations of two equal steps may differ by this share."""
 MOST_BETWEEN = 2
 BATCHES_AN_AUDIT = 25
-"""One audit for so many batches: a watched step takes about as long as two batches."""
+"""One audit for this many batches: a watched step takes about as long as two batches."""
 
 
 def borders(number: int, repeat: int) -> list[int]:
-    """Return the observations, of `repeat` with `number` batches each, after which audits are due besides the last one.
+    """Return the numbers of observations, of `repeat` with `number` batches, after which audits but the last are due.
 
     Only these amounts decide, so that all ranks make the same audits, and a seed has the same losses each time.
     """

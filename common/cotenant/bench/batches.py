@@ -72,7 +72,7 @@ class Batches:
 
 
 def counter(benchmark: Benchmark, batch: Any, resident: bool) -> Callable[[Any], float]:
-    """Return the benchmark's `items`; of the default one, the cheapest equivalent for batches of this type.
+    """Return the benchmark's `items`, or if that is the default, its cheapest equivalent for batches of this type.
 
     `resident`: every batch is this very one. Raises CotenantError if `items` returns no plain number for `batch`.
     """

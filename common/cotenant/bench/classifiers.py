@@ -10,7 +10,7 @@ from torch import nn
 from cotenant.errors import CotenantError, did_you_mean
 
 CLASSES = 1000
-"""As ImageNet has (Russakovsky et al. 2015)."""
+"""The number of ImageNet's classes (Russakovsky et al. 2015)."""
 _WITH_AUXILIARY = ("googlenet", "inception_v3")
 """Classifiers that return the logits of auxiliary classifiers, too, unless built without them."""
 USUAL_SIZE = 224

@@ -36,7 +36,7 @@ _DROPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where a tenant's models and batches live."""
+    """The device on which a tenant's models and batches live."""
 
     torch_device: torch.device
 

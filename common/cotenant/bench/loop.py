@@ -73,7 +73,7 @@ class Loop:
     def warm_up(self) -> list[int]:
         """Do the first steps, watch the first and the last one, and switch the garbage collector off.
 
-        Returns the nanoseconds of each step. Long steps are fewer than WARM_UP_STEPS, which is a finding.
+        Returns the nanoseconds of each step. If they are long there are fewer than WARM_UP_STEPS, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
         """
         work, auditor, run = self._work, self.auditor, self._run

@@ -22,7 +22,7 @@ class BenchmarkParameters:
 
     item: ClassVar[str] = "item"
     same_shapes: ClassVar[bool] = False
-    """True if all steps have the same shapes: cuDNN and MIOpen then time their convolutions before the warm-up."""
+    """True if all steps have the same shapes: cuDNN and MIOpen then time their convolutions before observations."""
 
     padding: ClassVar[int | None] = None
     """The word that pads `texts` to the longest of a batch: the harness counts the other words of some batches."""

@@ -313,8 +313,8 @@ def set_precision(name: str, device: Device) -> Precision:
     # By default torch counts emulation, and autocast takes it for support.
     if name == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise UnsupportedError(f"{device.name} has no bf16: torch would emulate it.", "Use --precision fp16.")
-    # These two setters keep torch's older and newer switches in agreement. Were the newer set alone, reading the older,
-    # as torch.compile does, would raise.
+    # These two setters keep torch's older and newer switches in agreement. If the newer were set alone, reading the
+    # older ones, as torch.compile does, would raise.
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = name == "tf32"
     if name not in DTYPES:

@@ -1,7 +1,7 @@
 """Neighbours of known pressure: benchmarks that use a stated share of one resource and count the amount they got.
 
 A level is a duty cycle, in percent: this much of each period is work, the rest is sleep (Bubble-Up, Mars et al.,
-MICRO 2011, has such a dial). The same level means different amounts on different machines; physical units do not.
+MICRO 2011, has such a dial). A level's meaning differs between machines; that of an amount in physical units does not.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Run:
 
     @property
     def tries_algorithms(self) -> bool:
-        """True if the first step times the device's convolutions, to choose the fastest; several ranks never do."""
+        """True if a step before the warm-up times the device's convolutions; with several ranks the warm-up does."""
         return self.chosen.is_accelerator and torch.backends.cudnn.benchmark and self.world.size == 1
 
     @property
