@@ -21,7 +21,7 @@ from cotenant.datasets.progress import say, shown_progress
 from cotenant.errors import CotenantError
 
 TRIES = 5
-"""The number of times a source is asked in a row without PROGRESS_BYTES more than ever before."""
+"""The number of times in a row that a source is asked without bringing PROGRESS_BYTES beyond the farthest byte."""
 FIRST_WAIT_S = 1.0
 PROGRESS_BYTES = 1 << 20
 STALL_S = 30

@@ -46,7 +46,7 @@ class SetRequest:
 
     @property
     def staging(self) -> Path:
-        """The folder in which it is made; a fake set's has all that decides the bytes in its name, as it is reused."""
+        """The folder in which the set is made. A fake set's is reused, so its name has all that decides the bytes."""
         variant = f"real-{self.half}" if self.half else f"{self.size}-v{self.dataset.version}"
         return self.root / ".making" / f"{self.dataset.name}-{variant}"
 
