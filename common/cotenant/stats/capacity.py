@@ -1,7 +1,7 @@
 """The number of users that a machine carries: estimates of crowds, and the answer with its evidence. Pure.
 
-All values are logarithms of which more is better: of the share that a user keeps of its rate alone, of its rate, or of
-the inverse of a step's time. The users of a crowd are equals, so they share one spread.
+All values are logarithms, and more is better: of the share that a user keeps of its rate alone, of its rate, or of the
+inverse of a step's time. The users of a crowd are equals, so they share one spread.
 """
 
 from __future__ import annotations
@@ -191,5 +191,5 @@ class Carried:
     busy: float | None = None
     """Processors that the users kept busy together."""
     share: str = ""
-    """How users share a device, if that was requested."""
+    """The way that users share a device, if one was requested."""
     seconds: float = 0.0

@@ -40,7 +40,7 @@ def variance_inflation(correlation: float) -> float:
 
 
 def correlation_of_means(correlation: float, size: int) -> float:
-    """Return the lag-1 correlation of means of `size` values each; that of values is `correlation`**lag."""
+    """Return the lag-1 correlation of means of `size` values each, if values correlate by `correlation`^k at lag k."""
     rest = 1 - correlation**size
     return correlation * rest**2 / (size * (1 - correlation**2) - 2 * correlation * rest)
 

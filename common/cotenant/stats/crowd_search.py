@@ -168,7 +168,7 @@ class Confirming:
         return confirmed and held and self.standing(self.following) is Standing.FAILED
 
     def missing_launches(self) -> int | None:
-        """Return the approximate number of launches more that would settle it at this spread; None if unknown."""
+        """Return the approximate number of further launches that would settle it at this spread; None if unknown."""
         missing = 0
         for users in self._to_launch():
             estimate, have = self.estimates.get(users), self._count(users)

@@ -78,7 +78,7 @@ class DuetOverLaunches:
     launches: int
     verdict: Verdict
     settled: int | None = None
-    """For an UNCLEAR one: about how many launches would settle it at this spread; None if fifty would not."""
+    """About the number of launches that would settle an UNCLEAR verdict at this spread; None if fifty would not."""
 
 
 def ratio_over_launches(estimates: Sequence[tuple[float, float]]) -> DuetOverLaunches:

@@ -61,7 +61,7 @@ def host_rates(hosts: Mapping[str, Rates]) -> dict[str, HostRate]:
 
 
 def _distances(host: str, hosts: Mapping[str, Rates]) -> Iterator[list[float]]:
-    """Yield for each job this host's distances from the hosts that ran it, too, one per repetition."""
+    """Yield, for each job, this host's distances from the other hosts that ran it: one per repetition."""
     others = [rates for name, rates in hosts.items() if name != host]
     for job, rates in hosts[host].items():
         of_job = []

@@ -1,6 +1,6 @@
 """Over launches: the launch is the unit of repetition, and averages are over the logarithm of its median rate.
 
-Pooling the observations of several launches instead gives a 95 % interval that covers less than half.
+Pooling the observations of several launches instead gives a 95 % interval that covers in less than half of all cases.
 """
 
 from __future__ import annotations

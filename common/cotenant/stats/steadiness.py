@@ -15,7 +15,7 @@ MODIFIED_Z = 0.6745
 FAR_OFF = 14.8
 UNLIKELY = 0.01
 STRETCHES = 24
-"""A trend is sought among the medians of this many equal parts of a launch, or up to twice as many if it has a rest:
+"""A trend is sought among the medians of equal parts of a launch, of this many or of fewer than twice as many:
 observations of one second share their moment, and a hundred of them show little more of a trend than one."""
 PARABOLA = 3
 """The parameters of a parabola."""
