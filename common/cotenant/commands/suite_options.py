@@ -272,7 +272,10 @@ def _baseline(given: SuiteFlags, mixes: Sequence[Mix]) -> BaselineKind:
 
 
 def _is_bare(given: SuiteFlags, machine: Machine) -> bool:
-    """Return whether flags choose no jobs, users, nodes or budget, and there is no device: such a run has a limit."""
+    """Return whether flags choose no job file, mix, users, nodes or budget, and there is no device.
+
+    Such a run gets a time limit.
+    """
     said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.pressure)
     return not machine.accelerators and not any(said) and not given.free_for_all
 

@@ -219,8 +219,8 @@ def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]
 
 
 def _is_doubtful(record: Record, strict: str | None) -> bool:
-    """Return whether a completed record counts as failed: with `strict` if INVALID, by `suspect` also if it has a
-    warning."""
+    """Return whether a completed record counts as failed: if it is INVALID and `strict` is given, or has a warning and
+    `strict` is `suspect`."""
     severities = {"invalid": {"error"}, "suspect": {"error", "warning"}}.get(strict or "", set())
     return any(finding.severity in severities for finding in record.findings)
 
