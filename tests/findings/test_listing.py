@@ -33,6 +33,8 @@ def test_every_rule_is_listed_with_severity_and_sentence() -> None:
         assert set(entry.severities) <= {"error", "warning", "info"}, entry
         assert entry.sentence, entry
     assert {entry.rule for entry in entries("drift")} == {"drift"}
+    order = [(entry.rule, entry.sentence) for entry in every]
+    assert order == sorted(order)
 
 
 NEW_RULE = '''

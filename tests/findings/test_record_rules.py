@@ -308,7 +308,12 @@ SILENT: list[tuple[str, Made]] = [
 
 
 def test_a_rest_is_seen_on_a_busy_host_too_and_hunger_is_none() -> None:
-    for tenant, found in (((0.31, 0.01, 4, 4), ["idle_load"]), ((0.47, 0.18, 3, 6), []), ((0.47, 0.05, 0.6, 6), [])):
+    for tenant, found in (
+        ((0.31, 0.01, 4, 4), ["idle_load"]),
+        ((0.47, 0.18, 3, 6), []),
+        ((0.47, 0.05, 0.6, 6), []),
+        ((0.58, 0.04, 0.55, 1.75), []),
+    ):
         assert list(rules(of.working(tenant, foreign=1.7))) == [*found, "foreign_load"]
         assert list(rules(of.working(tenant))) == ["idle_load"]
 

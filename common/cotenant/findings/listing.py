@@ -41,7 +41,7 @@ def entries(name: str = "") -> list[ListedFinding]:
 def _all() -> list[ListedFinding]:
     sources = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))]
     made = {entry for source in sources if _MADE.search(source) for entry in made_in(source)}
-    return sorted(made, key=lambda entry: entry.rule)
+    return sorted(made, key=lambda entry: (entry.rule, entry.sentence))
 
 
 def made_in(source: str) -> Iterator[ListedFinding]:

@@ -45,7 +45,7 @@ FIELDS = {
     **common("isolation"),
     **with_ends("ratio", "the rate of B over that of A; null without a verdict"),
     "rounds": "the rounds that it goes over",
-    "a": "items per second of A, the median of its users",
+    "a": "items per second of A, the geometric mean of its users",
     "b": "items per second of B",
     **common("unit"),
     "verdict": "SLOWER, FASTER, SAME or UNCLEAR; INVALID, or how the launch ended, where there is no number",

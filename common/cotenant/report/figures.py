@@ -34,8 +34,10 @@ def collected() -> Iterator[dict[str, Axes]]:
     """Collect the charts of every page made within this context, by their names on the page."""
     charts: dict[str, Axes] = {}
     token = drawn.set(charts)
-    yield charts
-    drawn.reset(token)
+    try:
+        yield charts
+    finally:
+        drawn.reset(token)
 
 
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> None:

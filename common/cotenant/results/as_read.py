@@ -77,7 +77,7 @@ class ReadRecord:
         if self.edited:
             found.append(edited_finding())
         elif contradiction := _contradiction(self.record):
-            found.append(Finding("contradicted", "error", contradiction, _REMEDY))
+            found.append(contradiction)
         return found
 
     @property
@@ -125,14 +125,15 @@ def edited_finding() -> Finding:
     return Finding("edited", "error", sentence, _REMEDY)
 
 
-def _contradiction(record: Record) -> str:
-    """Return how a record's numbers contradict its observations; empty if they do not, or there are none."""
+def _contradiction(record: Record) -> Finding | None:
+    """Return a finding if a record's numbers contradict its observations; None if they do not, or there are none."""
     if not record.completed or record.statistics is None:
-        return ""
+        return None
     made = record.observations
     rows = rated(made, record.skip)
     if not rows or any(later.start_ns < earlier.end_ns for earlier, later in itertools.pairwise(made)):
-        return "This record has a rate, and its observations are missing, impossible, or overlap."
+        sentence = "This record has a rate, and its observations are missing, impossible, or overlap."
+        return Finding("contradicted", "error", sentence, _REMEDY)
     items, seconds = [row.items or 0.0 for row in rows], [row.took_ns / 1e9 for row in rows]
     logs = [] if record.kept is None else list(round_logs(observed_block_sums(made) or []))
     numbers = [("statistics.median", record.statistics.median, median(map(truediv, items, seconds)))]
@@ -143,5 +144,6 @@ def _contradiction(record: Record) -> str:
     for name, written, now in numbers:
         if not math.isclose(now, written, rel_tol=1e-6):
             text = "unknown" if math.isnan(now) else f"{now:.6g}"
-            return f"Its {name} is {written:.6g}, and {text} by its own observations."
-    return ""
+            sentence = f"Its {name} is {written:.6g}, and {text} by its own observations."
+            return Finding("contradicted", "error", sentence, _REMEDY)
+    return None

@@ -44,15 +44,18 @@ def torch(facts: Facts) -> Inspection:
     if test is None:
         return None
     if test.timed_out:
-        sentence = f"A process that imports torch {test.died}: the disk is slow, or the machine is busy."
-        remedy = (
-            "Ask again: files that were read once are cached. Jobs that do not get ready take a larger --ready-timeout."
+        yield warning(
+            f"A process that imports torch {test.died}: the disk is slow, or the machine is busy.",
+            "Ask again: files that were read once are cached. If jobs do not get ready, give a larger --ready-timeout.",
+            rule="torch_slow",
         )
-        yield warning(sentence, remedy, rule="torch_slow")
         return "torch did not answer in time"
     if test.died:
-        remedy = "Rebuild the environment: remove .venv and start ./run.sh."
-        yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
+        yield error(
+            f"A process that imports torch {test.died}.",
+            "Rebuild the environment: remove .venv and start ./run.sh.",
+            rule="torch_broken",
+        )
         return "torch cannot be asked"
     if ABSENT in test.torch_error:
         yield warning(
@@ -62,8 +65,9 @@ def torch(facts: Facts) -> Inspection:
         )
         return "not installed"
     if test.torch_error:
-        sentence = f"torch cannot be imported: {test.torch_error}."
-        yield error(sentence, "pip install -r requirements.txt", rule="torch_broken")
+        yield error(
+            f"torch cannot be imported: {test.torch_error}.", "pip install -r requirements.txt", rule="torch_broken"
+        )
         return "torch does not import"
     if test.vision_error:
         yield _vision_broken(test)

@@ -13,7 +13,7 @@ from cotenant.results.record import Observed, Record
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
 """Batches loaded ahead made no step much shorter if later steps wait for less than the first share."""
 SMALLER = 0.05
-"""By chance, items of a shuffled set are smaller than the warm-up's by up to this share."""
+"""The share by which items of a shuffled set are smaller than the warm-up's by chance."""
 ROUNDED = 1 + 1e-9
 
 

@@ -27,8 +27,9 @@ work may have had the processors: on a busy machine, honest tenants were seen at
 second."""
 LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
 """Processors, seconds and a share of time: with less, a rest cannot be told from chance."""
-MOST_STARVED = 0.1
-"""The share of time in which a machine that others keep busy may have given a tenant nothing."""
+MOST_STARVED, LEAST_STARVED_S = 0.1, 1.0
+"""A share of time and seconds: with less, a rest cannot be told from starvation by a machine that others keep busy. An
+honest tenant was seen at 0.07 over 0.55 s."""
 LATE_S = 1.0
 """From the end of an observation to its message a tenant takes milliseconds."""
 GAP_NS = 2_000_000
@@ -124,14 +125,16 @@ def overlap(record: Record) -> Finding | None:
 def idle_load(record: Record) -> Finding | None:
     """Tenants that rested while others were observed, though they claimed to go on: the others lacked neighbours."""
     # On a busy machine, a rest is told from starvation by its depth and length alone.
-    most_work, most_idle = (RESTS, MOST_STARVED) if kept_busy(record) else (EASES, MOST_IDLE)
+    is_busy = kept_busy(record)
+    most_work, most_idle = (RESTS, MOST_STARVED) if is_busy else (EASES, MOST_IDLE)
+    least_s = LEAST_STARVED_S if is_busy else LEAST_BESIDE_S
     idle = {
         seen["tenant"]: work
         for seen in record.meters.get("beside", ())
         for work in [WorkBeside(*(seen[field.name] for field in fields(WorkBeside)))]
         if work.own >= LEAST_WORK
         and work.beside < most_work * work.own
-        and work.beside_s >= LEAST_BESIDE_S
+        and work.beside_s >= least_s
         and work.idle_share > most_idle
     }
     if not idle:

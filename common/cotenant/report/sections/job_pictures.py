@@ -67,7 +67,7 @@ def observations(
         " ",
         f"n = {total:,} observations, {many(len(job.rates), 'launch')}.",
         _intervals(job),
-        f"{len(shown):,} of {total:,} observations drawn, evenly over their order." if len(shown) < total else "",
+        f"{len(shown):,} of {total:,} observations drawn, evenly by rank." if len(shown) < total else "",
         f"{beyond:,} beyond the axis, at its end." if beyond else "",
     )
     return Picture(picture, f"Observations, in % of the median user's rate, {rate(whole)}", caption)
