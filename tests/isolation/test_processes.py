@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import processes
+from cotenant.isolation import processes, runs
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.processes import await_reapers, families, kill_marked, marked, sweep_marked
 from cotenant.isolation.runs import RunName, pid_namespace
@@ -44,6 +45,16 @@ def environment(run: object, tenant: int = 0) -> dict[str, str]:
 def run() -> str:
     """A run of this test's own: its runner lives, so that nobody else's sweep ends it."""
     return str(RunName())
+
+
+@pytest.fixture
+def dead_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunName]:
+    """A run that this process alone takes for dead, so that nobody else's sweep is first."""
+    with subprocess.Popen(["sleep", "1000"]) as runner:
+        name = RunName(runner.pid, start_ticks(runner.pid) or 0)
+        monkeypatch.setattr(runs, "start_ticks", lambda pid: None if pid == runner.pid else start_ticks(pid))
+        yield name
+        runner.kill()
 
 
 def test_marked_finds_a_run_and_its_tenants(run: str) -> None:
@@ -98,18 +109,27 @@ def test_a_process_that_reuses_a_dead_ones_number_is_not_killed(run: str, monkey
         assert stranger.poll() is None
 
 
-def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
-    run: str, dead_run: RunName, run_elsewhere: RunName
-) -> None:
-    """Nor does it end a run whose runner cannot be seen."""
-    names = {run, "yesterday", "1-2", str(run_elsewhere)}
+def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(run: str, dead_run: RunName) -> None:
+    names = {run, "yesterday", "1-2"}
     with sleeper(environment(dead_run)) as left, ExitStack() as stack:
         others = [stack.enter_context(sleeper(environment(name))) for name in names]
         others.append(stack.enter_context(sleeper()))
         assert str(dead_run) in sweep_marked()
         assert left.wait(HANG_S) == -signal.SIGKILL
         assert not {*names, str(dead_run)} & set(sweep_marked())
-        assert [process.poll() for process in others] == [None] * 5
+        assert [process.poll() for process in others] == [None] * 4
+
+
+def test_sweep_leaves_a_run_alone_whose_runner_cannot_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be seen by this process alone: others see that it lives, so that nobody's sweep ends it."""
+    with in_its_own_namespace(tmp_path / "up") as runner:
+        name = RunName(1, start_ticks(runner) or 0, pid_namespace(runner))
+        monkeypatch.setattr(runs, "FIRST_NAMESPACE", 0)
+        monkeypatch.setattr(runs, "_numbered_below", lambda number: [])
+        assert name.alive is None
+        with sleeper(environment(name)) as process:
+            assert str(name) not in sweep_marked()
+            assert process.poll() is None
 
 
 @pytest.mark.v1

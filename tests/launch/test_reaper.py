@@ -16,7 +16,7 @@ from cotenant.files import Directory
 from cotenant.isolation.runs import RunName
 from cotenant.launch import reaper as module
 from cotenant.launch.reaper import Reaper
-from cotenant.procfs import process_of
+from cotenant.procfs import process_of, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE
 from isolation.entering import eventually, is_dead
 
@@ -59,7 +59,7 @@ def test_one_that_has_been_stopped_is_not_waited_for_for_ever(
 def test_who_is_stopped_while_its_runner_is_goes_on_without_it(tmp_path: Path) -> None:
     """The reaper of a runner that is stopped itself lets its tenants go on; that of a runner that works does not."""
     runner = subprocess.Popen(["sleep", "1000"])
-    run = str(RunName(runner.pid))
+    run = str(RunName(runner.pid, start_ticks(runner.pid) or 0))
     tenant = subprocess.Popen(["sleep", "1000"], env={**os.environ, RUN_VARIABLE: run})
     parts = {"run": run, "slices": {}, "directories": [], "output": [str(tmp_path), 0]}
     quick = f"from cotenant.launch import reaper as r; r.LOOK_S, r.STOPPED_S = 0.05, 0.2; r.await_end({parts!r})"
