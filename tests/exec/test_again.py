@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import sys
@@ -71,7 +72,8 @@ class FakeRunner(threading.Thread):
         elif message.kind in ("turn", "turned"):
             link.sendall(encode(message.kind))
         elif message.kind == "done":
-            link.sendall(encode("stop"))
+            with contextlib.suppress(BrokenPipeError):  # It has left after its last step.
+                link.sendall(encode("stop"))
 
     @property
     def observations(self) -> list[int]:

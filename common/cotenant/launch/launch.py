@@ -423,19 +423,26 @@ class Launch:
             self.fails(tenant, ending)
 
     def _exited(self, tenant: Tenant) -> None:
-        """Handle the end of a tenant's first process: read the counters, kill the rest, read the last messages."""
+        """Handle the end of a tenant's first process: read counters, kill the rest, read the last messages."""
         self._events.forget(tenant.pidfd)
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:
                 self.rank_ended(tenant, rank)
         self._entered(tenant)
+        if self._phase is Phase.LOAD:
+            # A DONE counts while its tenant is not lost: with the last one all counters are read and slices verified.
+            self._read_rest(tenant)
         self._end(tenant)
-        self._connections.accept(tenant)
-        self._connections.read(tenant)
+        self._read_rest(tenant)
         tenant.wait()
         if tenant.status and tenant.ending is None and self._are_interrupted(tenant):
             tenant.ending = self._interruption_ending
         self._gone(tenant)
+
+    def _read_rest(self, tenant: Tenant) -> None:
+        """Read what a tenant that ends has said so far."""
+        self._connections.accept(tenant)
+        self._connections.read(tenant)
 
     def _are_interrupted(self, tenant: Tenant) -> bool:
         """Return whether a signal came to us, too: batch systems signal all processes of a job, in any order.
