@@ -92,7 +92,7 @@ def test_more_signals_harm_nothing(v1: Suites) -> None:
 
 @pytest.mark.slow
 def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> None:
-    runner = held(loose, "hello", "--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first")
+    runner = held(loose, "hello", "--who", 0, "--at", "hello", "--do", "fail-and-hang", "missing_package", "first")
     time.sleep(0.5)  # Its message is under way; it hangs, and its neighbour waits for GO.
     interrupt(runner, signal.SIGTERM)
     assert loose.outcomes() == ["missing_package", "interrupted"]

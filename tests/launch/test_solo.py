@@ -86,7 +86,7 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
     memory = together[0]["isolation"]["planned"]["memory_bytes"]
     assert 2 * memory <= together[0]["machine"]["memory_bytes"]
     assert "processors shared by 2" in ended.stdout
-    assert "interference" in ended.stdout
+    assert "1 - (/ alone) is what neighbours cost" in ended.stdout
 
 
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:

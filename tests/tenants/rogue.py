@@ -190,9 +190,11 @@ def do(words: list[str], runner: Rogue | None) -> None:
     elif deed == "hang-up":
         runner.close()
         time.sleep(3600)
-    elif deed == "fail":
+    elif deed in ("fail", "fail-and-hang"):
         runner.failed(rest[0], " ".join(rest[1:]))
-        os._exit(1)
+        if deed == "fail":
+            os._exit(1)
+        time.sleep(3600)
     else:
         raise SystemExit(f"rogue.py: there is no deed '{deed}'")
 
